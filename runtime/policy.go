@@ -1,0 +1,107 @@
+package backstage
+
+import (
+	"math/rand/v2"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// The built-in policy: what holds when neither the call, nor the task, nor the
+// service says otherwise.
+const (
+	DefaultTimeout     = time.Minute
+	DefaultMaxAttempts = 5
+	DefaultMaxAge      = 7 * 24 * time.Hour
+	DefaultBackoffBase = time.Second
+	DefaultBackoffCap  = time.Minute
+)
+
+// Policy says how jobs of a task are run. It is taken from the code of the worker
+// that runs them, so that a deploy changes it for waiting jobs too.
+type Policy struct {
+	// Timeout bounds one attempt: its context ends then. Defaults to
+	// DefaultTimeout.
+	Timeout time.Duration
+	// MaxAttempts is how many runs may end in failure, the first included.
+	// Defaults to DefaultMaxAttempts.
+	MaxAttempts int
+	// Backoff is the wait before a retry.
+	Backoff Backoff
+	// MaxAge is the time from first due after which there is no retry any more.
+	// Defaults to DefaultMaxAge.
+	MaxAge time.Duration
+}
+
+// over returns the policy for one job: what was given at enqueue wins, and what
+// is not set is the default.
+func (p Policy) over(o provider.Overrides) Policy {
+	p.Timeout = first(o.Timeout, p.Timeout, DefaultTimeout)
+	p.MaxAttempts = first(int(o.MaxAttempts), p.MaxAttempts, DefaultMaxAttempts)
+	p.MaxAge = first(o.MaxAge, p.MaxAge, DefaultMaxAge)
+	if o.BackoffBase > 0 {
+		p.Backoff = Backoff{Base: o.BackoffBase, Cap: o.BackoffCap}
+	}
+	p.Backoff = p.Backoff.orDefault()
+	return p
+}
+
+// first returns the first value that is not zero.
+func first[T comparable](values ...T) (v T) {
+	for _, v = range values {
+		var zero T
+		if v != zero {
+			break
+		}
+	}
+	return v
+}
+
+// Backoff is the wait before a retry. With Base equal to Cap it is constant.
+// Otherwise it is exponential with full jitter: before retry n (1 is the first)
+// uniform between 0 and Ceiling(n).
+type Backoff struct {
+	// Base is the ceiling before the first retry. Defaults to
+	// DefaultBackoffBase.
+	Base time.Duration
+	// Cap bounds the ceiling. Defaults to DefaultBackoffCap, or to Base where
+	// that is longer.
+	Cap time.Duration
+}
+
+func (b Backoff) orDefault() Backoff {
+	b.Base = first(b.Base, DefaultBackoffBase)
+	b.Cap = max(first(b.Cap, DefaultBackoffCap), b.Base)
+	return b
+}
+
+// Ceiling returns the longest wait before retry n, counted from 1.
+func (b Backoff) Ceiling(n int) time.Duration {
+	b = b.orDefault()
+	ceiling := b.Base
+	for ; n > 1 && ceiling < b.Cap; n-- {
+		if ceiling > b.Cap/2 {
+			return b.Cap
+		}
+		ceiling *= 2
+	}
+	return ceiling
+}
+
+// Schedule returns the ceilings of the retries that a number of attempts allows.
+func (b Backoff) Schedule(maxAttempts int) []time.Duration {
+	var ceilings []time.Duration
+	for n := 1; n < maxAttempts; n++ {
+		ceilings = append(ceilings, b.Ceiling(n))
+	}
+	return ceilings
+}
+
+// wait draws the wait before retry n.
+func (b Backoff) wait(n int) time.Duration {
+	ceiling := b.Ceiling(n)
+	if b = b.orDefault(); b.Base == b.Cap {
+		return ceiling
+	}
+	return rand.N(ceiling + 1)
+}

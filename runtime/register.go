@@ -1,0 +1,56 @@
+package backstage
+
+import (
+	"context"
+
+	"google.golang.org/protobuf/proto"
+)
+
+// Registration is what generated code knows of a task where its jobs are run.
+type Registration struct {
+	// Name is the task's name on the wire.
+	Name string
+	// Aliases are earlier names that the handler accepts too.
+	Aliases []string
+	// Queue is where its jobs wait. Defaults to DefaultQueue.
+	Queue string
+	// Policy says how they are run.
+	Policy Policy
+	// Next is what the tasks need that may follow.
+	Next []Needs
+}
+
+// Register lets a worker run a task that has no next. Generated code calls it.
+// What is wrong with it is returned by Worker.Run.
+func Register[M proto.Message](w *Worker, task Registration, handle func(context.Context, M) error, opts ...RegisterOption) {
+	RegisterChain(w, task, func(ctx context.Context, in M, _ *Next) error { return handle(ctx, in) }, opts...)
+}
+
+// RegisterChain lets a worker run a task that other tasks may follow. Generated
+// code calls it. What is wrong with it is returned by Worker.Run.
+func RegisterChain[M proto.Message](w *Worker, task Registration, handle func(context.Context, M, *Next) error, opts ...RegisterOption) {
+	var none M
+	message := none.ProtoReflect().Type()
+	r := &registered{Registration: task}
+	r.Queue = first(r.Queue, DefaultQueue)
+	r.decode = func(payload []byte) (proto.Message, error) {
+		in := message.New().Interface()
+		return in, proto.Unmarshal(payload, in)
+	}
+	r.handle = func(ctx context.Context, run *Run) error {
+		return handle(ctx, run.message.(M), &run.next)
+	}
+	for _, option := range opts {
+		option.register(r)
+	}
+	w.register(r)
+}
+
+// registered is a task that a worker runs.
+type registered struct {
+	Registration
+	queues       []string // beyond Queue
+	interceptors []Interceptor
+	decode       func(payload []byte) (proto.Message, error)
+	handle       HandleFunc
+}
