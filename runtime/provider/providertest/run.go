@@ -2,8 +2,6 @@ package providertest
 
 import (
 	"context"
-	"fmt"
-	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -100,8 +98,8 @@ func checks() []check {
 	return all
 }
 
-// run runs one check. A failure is followed by the sentence that it is about.
-func (c check) run1(t T, r round, h Harness) {
+// on runs one check. A failure is followed by the sentence that it is about.
+func (c check) on(t T, r round, h Harness) {
 	t.Helper()
 	e := newEnv(t, r, h)
 	defer func() {
@@ -190,7 +188,3 @@ func needCrash(t *env) string {
 	}
 	return ""
 }
-
-func joinNames(names []string) string { return strings.Join(names, ", ") }
-
-var _ = fmt.Sprint
