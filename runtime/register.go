@@ -53,4 +53,5 @@ type registered struct {
 	interceptors []Interceptor
 	decode       func(payload []byte) (proto.Message, error)
 	handle       HandleFunc
+	call         HandleFunc // handle with all interceptors
 }

@@ -1,7 +1,248 @@
 package backstage
 
-// Worker runs jobs.
-type Worker struct {
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"runtime"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// The defaults of a worker.
+const (
+	// DefaultLease is how long a delivery is a worker's without a heartbeat.
+	DefaultLease = 30 * time.Second
+	// DefaultShutdownGrace is how long a stopping worker waits for its handlers.
+	DefaultShutdownGrace = 20 * time.Second
+	// ConcurrencyPerCore is how many handlers run at once for each core.
+	ConcurrencyPerCore = 10
+	// MaxCrashes is how many crashes dead-letter a job.
+	MaxCrashes = 5
+)
+
+// WorkerConfig configures a Worker. The zero value works.
+type WorkerConfig struct {
+	// Name is the worker's name, for operators. A random suffix makes it unique
+	// to the process. Defaults to the host's name.
+	Name string
+	// Queues are the queues to serve. Defaults to those of the registered tasks,
+	// with equal weight.
+	Queues []Queue
+	// StrictPriority serves the queues in the order of Queues: a later one only
+	// while the earlier ones are empty. Defaults to weights.
+	StrictPriority bool
+	// Concurrency is how many handlers run at once. Defaults to
+	// ConcurrencyPerCore for each core (GOMAXPROCS).
+	Concurrency int
+	// Lease is how long a job is this worker's without a heartbeat, which is sent
+	// every third of it. A dead worker's jobs are taken over within one lease
+	// plus five seconds. Defaults to DefaultLease.
+	Lease time.Duration
+	// ShutdownGrace is how long Run waits for handlers after its context has
+	// ended, before it cancels them. Defaults to DefaultShutdownGrace.
+	ShutdownGrace time.Duration
+	// Interceptors are around every handler; the first is the outermost.
+	// Defaults to none.
+	Interceptors []Interceptor
+	// PayloadLimit is the most bytes of the payload of a next job. Defaults to
+	// DefaultPayloadLimit.
+	PayloadLimit int
+	// Observer is told what happens, synchronously. Defaults to nobody.
+	Observer Observer
+	// OnStuck is called when a handler still runs one lease after its deadline.
+	// It may end the process: the job then counts a crash. Defaults to nothing.
+	OnStuck func(RunStuck)
+	// Logger is told what an operator should know. Payloads are never logged.
+	// Defaults to slog.Default().
+	Logger *slog.Logger
 }
 
-func (w *Worker) register(r *registered) {}
+// Queue is a queue that a worker serves.
+type Queue struct {
+	// Name is the queue's name.
+	Name string
+	// Weight is its share of the worker's attention while all queues have work.
+	// Defaults to 1.
+	Weight int
+}
+
+// Worker runs jobs. Register tasks with generated code, then call Run. It may run
+// once.
+type Worker struct {
+	cfg   WorkerConfig
+	store store
+
+	mu      sync.Mutex
+	tasks   []*registered
+	session *session
+	began   bool
+}
+
+// NewWorker returns a worker on a provider. It fails for a nil provider and for a
+// configuration that is out of range; all else is found by Run.
+func NewWorker(p *provider.Provider, cfg WorkerConfig) (*Worker, error) {
+	if p == nil || p.Jobs == nil {
+		return nil, errors.New("new worker: the provider is nil")
+	}
+	cfg.Concurrency = first(cfg.Concurrency, ConcurrencyPerCore*runtime.GOMAXPROCS(0))
+	cfg.Lease = first(cfg.Lease, DefaultLease)
+	cfg.ShutdownGrace = first(cfg.ShutdownGrace, DefaultShutdownGrace)
+	cfg.PayloadLimit = first(cfg.PayloadLimit, DefaultPayloadLimit)
+	cfg.Logger = first(cfg.Logger, slog.Default())
+	if cfg.Name == "" {
+		cfg.Name, _ = os.Hostname() // an unknown host leaves the suffix
+	}
+	cfg.Name += "-" + rand.Text()[:8]
+	cfg.Queues = slices.Clone(cfg.Queues)
+	if cfg.Concurrency < 0 || cfg.Lease < 0 || cfg.ShutdownGrace < 0 || cfg.PayloadLimit < 0 {
+		return nil, errors.New("new worker: Concurrency, Lease, ShutdownGrace and PayloadLimit must not be negative")
+	}
+	for i := range cfg.Queues {
+		q := &cfg.Queues[i]
+		q.Weight = first(q.Weight, 1)
+		if q.Name == "" || q.Weight < 0 {
+			return nil, fmt.Errorf("new worker: Queues[%d]: a name is needed, and a weight must not be negative", i)
+		}
+	}
+	return &Worker{cfg: cfg, store: store{p}}, nil
+}
+
+// Name returns the worker's name, which is unique to it.
+func (w *Worker) Name() string { return w.cfg.Name }
+
+// Run receives and runs jobs until ctx ends. Before it receives it returns
+// everything that is wrong with the registrations and all that the provider
+// lacks for them, joined.
+//
+// When ctx ends it stops receiving, gives back what has not started, waits for
+// running handlers for the grace period, cancels their contexts with ErrShutdown,
+// and settles or releases their jobs. It returns nil if all was settled, and an
+// error that counts what was not: those jobs are delivered again after their
+// lease. It also returns when the provider fails for good. It installs no signal
+// handler; signal.NotifyContext makes the context that a program wants.
+func (w *Worker) Run(ctx context.Context) error {
+	s, err := w.begin(ctx)
+	if err != nil {
+		return err
+	}
+	w.observe(WorkerStarted{Worker: w.cfg.Name, Queues: s.lanes.names()})
+	w.cfg.Logger.Info("worker started", "worker", w.cfg.Name, "queues", s.lanes.names(), "concurrency", w.cfg.Concurrency)
+	err = s.run(ctx)
+	w.observe(WorkerStopped{Worker: w.cfg.Name, Err: err})
+	w.cfg.Logger.Info("worker stopped", "worker", w.cfg.Name, "error", err)
+	return err
+}
+
+// Health returns nil while the worker is well: it runs, the provider is well,
+// delayed jobs are promoted, settlements succeed, and fewer than half of its
+// handlers are stuck. Otherwise the error says what is not well, all of it.
+func (w *Worker) Health(ctx context.Context) error {
+	w.mu.Lock()
+	s := w.session
+	w.mu.Unlock()
+	if s == nil {
+		return errors.New("worker does not run")
+	}
+	return errors.Join(w.store.Health(ctx), s.health())
+}
+
+func (w *Worker) observe(e Event) {
+	if w.cfg.Observer != nil {
+		w.cfg.Observer(e)
+	}
+}
+
+func (w *Worker) register(r *registered) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.tasks = append(w.tasks, r)
+}
+
+// begin checks everything that can be wrong before a job is received, and
+// subscribes.
+func (w *Worker) begin(ctx context.Context) (*session, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.began {
+		return nil, errors.New("worker has run already; make a new one")
+	}
+	byName, err := w.byName()
+	lanes, laneErr := w.laneSet()
+	if err := errors.Join(err, laneErr, w.missing()); err != nil {
+		return nil, err
+	}
+	s := newSession(w, byName, lanes)
+	s.sub, err = w.store.Jobs.Subscribe(ctx, provider.SubscribeOptions{
+		Worker:       w.cfg.Name,
+		Lanes:        lanes.all(),
+		MaxUnsettled: s.maxUnsettled(),
+		Lease:        w.cfg.Lease,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribe: %w", err)
+	}
+	w.began, w.session = true, s
+	return s, nil
+}
+
+// byName returns the tasks by all names that they accept. Each name has one
+// handler.
+func (w *Worker) byName() (map[string]*registered, error) {
+	if len(w.tasks) == 0 {
+		return nil, errors.New("no task is registered; call the Register function of a generated package")
+	}
+	byName := make(map[string]*registered)
+	var wrong []error
+	add := func(name, as string, r *registered) {
+		if earlier, taken := byName[name]; taken {
+			wrong = append(wrong, fmt.Errorf("%s %q of task %s is also a name of task %s; a name has one handler", as, name, r.Name, earlier.Name))
+			return
+		}
+		byName[name] = r
+	}
+	for _, r := range w.tasks {
+		add(r.Name, "name", r)
+	}
+	for _, r := range w.tasks {
+		for _, alias := range r.Aliases {
+			add(alias, "alias", r)
+		}
+		r.chain(w.cfg.Interceptors)
+	}
+	return byName, errors.Join(wrong...)
+}
+
+// missing returns what the provider lacks for the registered tasks. Every worker
+// needs to keep jobs for later, because it may meet a task that it does not know.
+func (w *Worker) missing() error {
+	var missing []error
+	if w.store.Delays == nil && w.store.Jobs.Facts().Retries != provider.RetriesAll {
+		for _, r := range w.tasks {
+			missing = append(missing, &MissingError{Provider: w.store.Name, Capability: "Delays",
+				Need: "retries of task " + r.Name, Remedy: w.store.lendRemedy("Delays")})
+		}
+	}
+	for _, r := range w.tasks {
+		for _, need := range r.Next {
+			missing = append(missing, w.store.check(need)...)
+		}
+	}
+	return errors.Join(missing...)
+}
+
+// chain puts the interceptors around the handler, the worker's outside.
+func (r *registered) chain(outer []Interceptor) {
+	r.call = r.handle
+	for _, list := range [][]Interceptor{r.interceptors, outer} {
+		for i := len(list) - 1; i >= 0; i-- {
+			r.call = list[i](r.call)
+		}
+	}
+}

@@ -141,14 +141,13 @@ const (
 	ClassPanic   = "panic"   // the handler panicked
 	ClassExit    = "exit"    // the handler called runtime.Goexit
 
-	ClassPermanent   = "permanent"    // the handler said that a retry is useless
+	ClassPermanent   = "permanent"    // a retry is useless: the handler said so, or a next job is invalid
 	ClassExhausted   = "exhausted"    // max_attempts runs failed
 	ClassTooOld      = "too old"      // it failed, and max age had passed
 	ClassExpired     = "expired"      // it did not start in time
 	ClassUndecodable = "undecodable"  // its payload is not the task's message
 	ClassUnknownTask = "unknown task" // no handler turned up until max age
 	ClassCrashed     = "crashed"      // its workers died, again and again
-	ClassInvalidNext = "invalid next" // a next job could not be made
 	ClassNoRecord    = "no record"    // the bytes in the queue are not ours
 )
 
@@ -237,11 +236,12 @@ func (j Job) Replay(at time.Time) Job {
 // same id with the same counters, crashes aside. A store of held jobs replaces
 // the one by the other.
 func (j *Job) SameStamp(other *Job) bool {
-	return j.ID == other.ID && j.Counters.stamp() == other.Counters.stamp()
+	return j.ID == other.ID && j.Counters.Stamp() == other.Counters.Stamp()
 }
 
-// stamp drops what changes without a rewrite.
-func (c Counters) stamp() Counters {
+// Stamp returns the counters without those that change when a job is only
+// delivered again: two deliveries with one stamp are of one state of the job.
+func (c Counters) Stamp() Counters {
 	c.Crashes, c.StartCrashes = 0, 0
 	return c
 }

@@ -30,9 +30,13 @@ type Jobs interface {
 // PublishOptions say where published jobs come from. The zero value: from a
 // client.
 type PublishOptions struct {
-	// Accepted marks jobs that were accepted before and only change their place:
-	// held ones that are due. A queue's bound and claims do not apply to them.
+	// Accepted marks jobs that are no longer a client's to wait for: held ones
+	// that are due, next jobs of a run. A queue's bound does not apply to them,
+	// and no claim is taken.
 	Accepted bool
+	// Claimed says that the jobs' claims were taken in a step of its own: none is
+	// taken again.
+	Claimed bool
 }
 
 // Outcome is what became of a job that was to be stored.

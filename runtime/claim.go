@@ -1,0 +1,154 @@
+package backstage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+const (
+	// pendingFor is how long a claim holds whose job is not yet known to be
+	// stored: longer than any publish takes, short enough that a client which
+	// died in between does not keep a key.
+	pendingFor = time.Minute
+	// pendingPoll is how often a claim that another job has pending is tried.
+	pendingPoll = 50 * time.Millisecond
+)
+
+// claimed stores jobs whose claims are a step of their own: claim pending, store,
+// confirm. A caller told "duplicate" walks away, so that answer is given only for
+// a confirmed holder; a pending one is waited for. A crash between store and
+// confirm lets the claim run out: it may admit a second copy, and loses none.
+func (s store) claimed(ctx context.Context, jobs []provider.Job, put func([]provider.Job) []provider.Stored) []provider.Stored {
+	any := false
+	for i := range jobs {
+		any = any || s.claimsHere(&jobs[i])
+	}
+	if !any {
+		return put(jobs)
+	}
+	stored := make([]provider.Stored, len(jobs))
+	waiting := make([]int, len(jobs))
+	for i := range jobs {
+		waiting[i] = i
+	}
+	for len(waiting) > 0 {
+		ready, pending := s.claimRound(ctx, jobs, waiting, stored)
+		s.putRound(ctx, jobs, ready, stored, put)
+		if len(pending) == len(waiting) && !sleep(ctx, pendingPoll) {
+			refuse(jobs, pending, stored, errors.Join(ErrDedupePending, context.Cause(ctx)))
+			break
+		}
+		waiting = pending
+	}
+	return stored
+}
+
+// claimRound claims the keys of the waiting jobs. It answers for those that are
+// duplicates or cannot be claimed, and returns those that may be stored and those
+// that must wait for another's pending claim, or for an equal key of this batch.
+func (s store) claimRound(ctx context.Context, jobs []provider.Job, waiting []int, stored []provider.Stored) (ready, pending []int) {
+	var claims []provider.Claim
+	var claiming []int
+	inRound := make(map[string]bool)
+	for _, i := range waiting {
+		switch job := &jobs[i]; {
+		case !s.claimsHere(job):
+			ready = append(ready, i)
+		case inRound[job.Dedupe.Key]:
+			pending = append(pending, i)
+		default:
+			inRound[job.Dedupe.Key] = true
+			claims = append(claims, provider.Claim{Key: job.Dedupe.Key, Owner: job.ID, For: pendingFor})
+			claiming = append(claiming, i)
+		}
+	}
+	if len(claims) == 0 {
+		return ready, pending
+	}
+	holders, err := s.Claims.Claim(ctx, claims)
+	if err != nil {
+		refuse(jobs, claiming, stored, err)
+		return ready, pending
+	}
+	for n, i := range claiming {
+		switch holder := holders[n]; {
+		case holder.Owner == jobs[i].ID:
+			ready = append(ready, i)
+		case holder.Confirmed:
+			stored[i] = provider.Stored{ID: jobs[i].ID, Outcome: Duplicate, Holder: holder.Owner}
+		default:
+			pending = append(pending, i)
+		}
+	}
+	return ready, pending
+}
+
+// putRound stores jobs, and confirms or releases their claims by what became of
+// them. An unknown one keeps its claim: the same id may try again.
+func (s store) putRound(ctx context.Context, jobs []provider.Job, ready []int, stored []provider.Stored, put func([]provider.Job) []provider.Stored) {
+	if len(ready) == 0 {
+		return
+	}
+	batch := make([]provider.Job, len(ready))
+	for n, i := range ready {
+		batch[n] = jobs[i]
+	}
+	var confirm []provider.Claim
+	for n, one := range put(batch) {
+		job := &batch[n]
+		stored[ready[n]] = one
+		if !s.claimsHere(job) {
+			continue
+		}
+		switch one.Outcome {
+		case Stored:
+			confirm = append(confirm, provider.Claim{Key: job.Dedupe.Key, Owner: job.ID, Confirmed: true,
+				For: claimTTL(job.Dedupe, job.Overrides.MaxAge, job.Delay)})
+		case Refused:
+			_ = s.Claims.Release(context.WithoutCancel(ctx), job.Dedupe.Key, job.ID) // it runs out otherwise
+		}
+	}
+	if len(confirm) > 0 {
+		// The jobs are stored: a claim that cannot be confirmed only runs out early.
+		_, _ = s.Claims.Claim(context.WithoutCancel(ctx), confirm)
+	}
+}
+
+// released frees the lent claim of a job that has ended. Dead-lettering frees
+// every claim, an ack only one that holds until done. A crash before it leaves
+// the claim to its end.
+func (s store) released(ctx context.Context, j *provider.Job, dead bool, settled error) error {
+	if settled == nil && j.Dedupe.Key != "" && (dead || j.Dedupe.UntilDone) && s.claimsLent() {
+		_ = s.Claims.Release(ctx, j.Dedupe.Key, j.ID)
+	}
+	return settled
+}
+
+// refreshed keeps the lent claim of a job that holds until done while it runs.
+func (s store) refreshed(ctx context.Context, j *provider.Job, maxAge time.Duration) {
+	if j.Dedupe.UntilDone && s.claimsLent() {
+		_, _ = s.Claims.Claim(ctx, []provider.Claim{{Key: j.Dedupe.Key, Owner: j.ID, Confirmed: true,
+			For: claimTTL(j.Dedupe, maxAge, 0)}})
+	}
+}
+
+func refuse(jobs []provider.Job, at []int, stored []provider.Stored, err error) {
+	for _, i := range at {
+		stored[i] = provider.Stored{ID: jobs[i].ID, Outcome: Refused, Err: err}
+	}
+}
+
+// sleep waits, and reports whether it was not cut off.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}

@@ -1,0 +1,176 @@
+package backstage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// DefaultPayloadLimit is the most bytes of a payload, unless configured.
+const DefaultPayloadLimit = 1 << 20
+
+// ClientConfig configures a Client. The zero value works.
+type ClientConfig struct {
+	// PayloadLimit is the most bytes of one payload. Defaults to
+	// DefaultPayloadLimit.
+	PayloadLimit int
+	// Interceptors are around every enqueue; the first is the outermost.
+	// Defaults to none.
+	Interceptors []EnqueueInterceptor
+	// Observer is told of every enqueued job, synchronously. Defaults to nobody.
+	Observer Observer
+}
+
+// Client enqueues jobs on a provider. It may be used by many goroutines at once,
+// and has nothing to close: the provider is the user's.
+type Client struct {
+	cfg     ClientConfig
+	store   store
+	enqueue EnqueueFunc
+}
+
+// NewClient returns a client on a provider. It fails only for a nil provider;
+// what a task needs and the provider lacks is found by the generated NewClient.
+func NewClient(p *provider.Provider, cfg ClientConfig) (*Client, error) {
+	if p == nil || p.Jobs == nil {
+		return nil, errors.New("new client: the provider is nil")
+	}
+	cfg.PayloadLimit = first(cfg.PayloadLimit, DefaultPayloadLimit)
+	c := &Client{cfg: cfg, store: store{p}}
+	c.enqueue = c.send
+	for i := len(cfg.Interceptors) - 1; i >= 0; i-- {
+		c.enqueue = cfg.Interceptors[i](c.enqueue)
+	}
+	return c, nil
+}
+
+// Enqueue stores jobs, of one task or of several, and returns a receipt for each,
+// in their order. All are checked before any is sent: if one is invalid, none is
+// sent. The error joins the *EnqueueError of each job that was not stored or may
+// not be. When ctx ends, what is not known to be stored is Refused or Unknown.
+func (c *Client) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
+	return c.enqueue(ctx, jobs)
+}
+
+// Check returns a *MissingError for each task that needs what the provider lacks,
+// joined.
+func (c *Client) Check(needs ...Needs) error {
+	var missing []error
+	for _, need := range needs {
+		missing = append(missing, c.store.check(need)...)
+	}
+	return errors.Join(missing...)
+}
+
+// Cancel removes the held jobs with an id that have not started, and reports
+// whether there were any. It returns a *MissingError where the provider cannot
+// find held jobs by their id.
+func (c *Client) Cancel(ctx context.Context, id string) (bool, error) {
+	return c.store.cancel(ctx, id)
+}
+
+func (c *Client) send(ctx context.Context, jobs []Job) ([]Receipt, error) {
+	if len(jobs) == 0 {
+		return nil, nil
+	}
+	if receipts, err := c.refuse(jobs); err != nil {
+		return receipts, err
+	}
+	now := time.Now()
+	batch := make([]provider.Job, len(jobs))
+	for i, job := range jobs {
+		batch[i] = job.made.stamped(now)
+	}
+	receipts, err := receiptsOf(batch, c.store.publish(ctx, batch))
+	if c.cfg.Observer != nil {
+		for i := range receipts {
+			c.cfg.Observer(JobEnqueued{Job: jobs[i], Receipt: receipts[i]})
+		}
+	}
+	return receipts, err
+}
+
+// refuse checks all jobs, and refuses all if one is invalid.
+func (c *Client) refuse(jobs []Job) ([]Receipt, error) {
+	invalid := make([]error, len(jobs))
+	found := false
+	for i, job := range jobs {
+		invalid[i] = c.invalid(job)
+		found = found || invalid[i] != nil
+	}
+	if !found {
+		return nil, nil
+	}
+	stored := make([]provider.Stored, len(jobs))
+	batch := make([]provider.Job, len(jobs))
+	for i, job := range jobs {
+		batch[i] = job.get().job
+		stored[i] = provider.Stored{ID: job.ID(), Outcome: Refused, Err: first(invalid[i], errOther)}
+	}
+	return receiptsOf(batch, stored)
+}
+
+// invalid returns why a job cannot be stored.
+func (c *Client) invalid(job Job) error {
+	made := job.get()
+	if made.err != nil {
+		return made.err
+	}
+	if size := len(made.job.Payload); size > c.cfg.PayloadLimit {
+		return &TooLargeError{Task: made.job.Task, Size: size, Limit: c.cfg.PayloadLimit}
+	}
+	need := made.needs
+	need.Delay = job.Delay() > 0
+	return errors.Join(c.store.check(need)...)
+}
+
+func receiptsOf(jobs []provider.Job, stored []provider.Stored) ([]Receipt, error) {
+	receipts := make([]Receipt, len(jobs))
+	var failed []error
+	for i, s := range stored {
+		r := Receipt{ID: jobs[i].ID, Outcome: s.Outcome}
+		switch s.Outcome {
+		case Stored:
+		case Duplicate:
+			r.ID, r.Duplicate = s.Holder, true
+		default:
+			r.Err = &EnqueueError{ID: jobs[i].ID, Task: jobs[i].Task, Outcome: s.Outcome,
+				Err: first(s.Err, errNoReason)}
+			failed = append(failed, r.Err)
+		}
+		receipts[i] = r
+	}
+	if len(failed) == 1 {
+		return receipts, failed[0]
+	}
+	return receipts, errors.Join(failed...)
+}
+
+var errNoReason = errors.New("the provider gave no reason")
+
+// Replay returns dead letters of a provider to their queues, by their addresses,
+// and says for each what became of it. A job keeps its id; its counters start
+// again. A job with a dedupe key takes its claim again; if another job holds it,
+// the receipt says Duplicate with that job's id, and the dead letter stays. A
+// replay that is cut off leaves no job out of both places; replaying again is
+// safe, and runs a job twice, under its one id, at worst.
+func Replay(ctx context.Context, p *provider.Provider, addresses ...string) ([]Receipt, error) {
+	if p.Dead == nil {
+		return nil, &MissingError{Provider: p.Name, Capability: "dead letters", Need: "replays", Remedy: "use a provider that keeps them"}
+	}
+	jobs := make([]provider.Job, len(addresses))
+	stored := make([]provider.Stored, len(addresses))
+	for i, address := range addresses {
+		letter, err := p.Dead.Get(ctx, address)
+		if err != nil {
+			stored[i] = provider.Stored{Outcome: Refused, Err: fmt.Errorf("dead letter %q: %w", address, err)}
+			continue
+		}
+		jobs[i] = letter.Job
+		stored[i] = store{p}.replay(ctx, letter)
+	}
+	return receiptsOf(jobs, stored)
+}

@@ -1,0 +1,329 @@
+package backstage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime/debug"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+const (
+	// suspectCrashes makes a job a suspect where crashes are exact.
+	suspectCrashes = 2
+	// suspectRedeliveries makes it one where they are an upper bound.
+	suspectRedeliveries = 5
+	// formatKnown is the highest record format that can be run.
+	formatKnown = provider.Format
+)
+
+var (
+	errGoexit  = errors.New("the handler called runtime.Goexit")
+	errNoTask  = errors.New("no handler of this worker knows the task")
+	errTooNew  = errors.New("the job needs a newer version of backstage")
+	errExpired = errors.New("the job did not start in time")
+	errCrashed = errors.New("workers that ran the job died, again and again")
+)
+
+// jobKey tells jobs apart in this process: two enqueues with one id are two jobs.
+type jobKey struct {
+	id       string
+	enqueued int64
+}
+
+// execution is a delivery's time with this worker.
+type execution struct {
+	delivery provider.Delivery
+	job      *provider.Job
+	key      jobKey
+	task     *registered
+	policy   Policy
+	run      *Run
+	verdict  ending // how it ended; set before ended is closed
+
+	// Under session.mu.
+	index    int       // in session.active
+	inSlot   bool      // occupies a slot
+	handling bool      // its handler runs
+	isLost   bool      // the lease is known to be lost
+	stuck    bool      // reported as stuck
+	doubted  bool      // cancelled because nobody confirmed its lease
+	extended time.Time // when the lease was last known to hold
+	deadline time.Time // of its handler
+	cancel   context.CancelCauseFunc
+	ended    chan struct{} // closed when it is over, if a redelivery waits
+	after    settlement    // what a redelivery of the same state is to get
+	afterOK  bool          // whether it is to get that, in place of a run
+}
+
+func newExecution(d provider.Delivery) *execution {
+	job := d.Job()
+	return &execution{
+		delivery: d,
+		job:      job,
+		key:      jobKey{job.ID, job.Enqueued.UnixNano()},
+		inSlot:   true,
+		extended: time.Now(),
+	}
+}
+
+// live is all of a delivery's time with this worker.
+func (s *session) live(e *execution) {
+	if s.remembered(e) {
+		return
+	}
+	if end, run := s.judgeBefore(e); !run {
+		s.finish(e, end)
+		return
+	}
+	returned := false
+	defer func() {
+		if !returned { // Goexit ends this goroutine: the rest happens in another
+			end := ending{how: exited, err: errGoexit, detail: string(debug.Stack())}
+			s.pool.Go(func() { s.finish(e, end) })
+		}
+	}()
+	end := s.call(e)
+	returned = true
+	s.finish(e, end)
+}
+
+// remembered settles a redelivery by what became of an earlier run of the same
+// job in this process, which it waits for if it still runs. It reports whether
+// that was possible; otherwise the job is now the one that runs.
+func (s *session) remembered(e *execution) bool {
+	for {
+		s.mu.Lock()
+		earlier := s.running[e.key]
+		if earlier == nil {
+			s.running[e.key] = e
+			s.mu.Unlock()
+			break
+		}
+		if earlier.ended == nil {
+			earlier.ended = make(chan struct{})
+		}
+		s.mu.Unlock()
+		select {
+		case <-earlier.ended:
+		case <-s.handlers.Done():
+			s.finish(e, ending{how: stopped})
+			return true
+		}
+		if earlier.afterOK && earlier.job.Counters.Stamp() == e.job.Counters.Stamp() {
+			s.conclude(e, earlier.after)
+			return true
+		}
+	}
+	if after, ok := s.recent.take(e.key, e.job.Counters.Stamp(), time.Now()); ok {
+		s.conclude(e, after)
+		return true
+	}
+	return false
+}
+
+// judgeBefore decides whether a delivery is to be run, and how it ends if not.
+func (s *session) judgeBefore(e *execution) (end ending, run bool) {
+	job := e.job
+	e.task = s.byName[job.Task]
+	if e.task != nil {
+		e.policy = e.task.Policy.over(job.Overrides)
+	} else {
+		e.policy = Policy{}.over(job.Overrides)
+	}
+	if job.Format > formatKnown || len(job.Requires) > 0 {
+		return ending{how: tooNew, err: errTooNew}, false
+	}
+	s.store.refreshed(s.settling, job, e.policy.MaxAge)
+	suspect, end, convicted := s.suspicion(job.Counters)
+	switch {
+	case convicted:
+		return end, false
+	case e.task == nil:
+		return ending{how: noHandler, err: fmt.Errorf("%w: %s", errNoTask, job.Task)}, false
+	case neverRan(job.Counters) && job.Expires > 0 && time.Since(job.FirstDue) > job.Expires:
+		return ending{how: expired, err: errExpired}, false
+	}
+	message, err := e.task.decode(job.Payload)
+	if err != nil {
+		return ending{how: undecodable, err: err}, false
+	}
+	e.run = &Run{info: s.info(e), message: message}
+	if suspect && !s.claimSuspect(e) {
+		return ending{how: suspectWaits}, false
+	}
+	return ending{}, true
+}
+
+func neverRan(c provider.Counters) bool { return c.Failures+c.Snoozes+c.Crashes == 0 }
+
+// suspicion tells whether a job is a suspect by its crashes, and how it ends if
+// that is decided. Where crashes are an upper bound only starts that were put on
+// record beforehand convict.
+func (s *session) suspicion(c provider.Counters) (suspect bool, end ending, decided bool) {
+	convict := ending{how: crashed, err: errCrashed}
+	if s.facts.ExactCrashes {
+		return c.Crashes >= suspectCrashes, convict, c.Crashes >= MaxCrashes
+	}
+	switch {
+	case c.Crashes < suspectRedeliveries:
+		return false, ending{}, false
+	case c.RecordedStart():
+		return true, ending{}, false
+	case c.Starts >= MaxCrashes:
+		return true, convict, true
+	}
+	return true, ending{how: startUnknown}, true
+}
+
+// claimSuspect lets one suspect run at a time: a job that kills its process then
+// takes no other suspect with it.
+func (s *session) claimSuspect(e *execution) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.suspect != nil {
+		return false
+	}
+	s.suspect = e
+	return true
+}
+
+// call runs the handler, with its interceptors.
+func (s *session) call(e *execution) (end ending) {
+	end = ending{how: exited, err: errGoexit} // unless it returns or panics
+	ctx, cancel := context.WithCancelCause(s.handlers)
+	defer cancel(context.Canceled)
+	started := time.Now()
+	deadline := started.Add(e.policy.Timeout)
+	ctx, stop := context.WithDeadlineCause(ctx, deadline, ErrTimeout)
+	defer stop()
+	ctx = runContext{ctx, e.run}
+
+	s.mu.Lock()
+	e.handling, e.cancel, e.deadline = true, cancel, deadline
+	lost := e.isLost
+	s.mu.Unlock()
+	if lost {
+		cancel(ErrLeaseLost)
+	}
+	if s.cfg.Observer != nil {
+		s.cfg.Observer(RunStarted{Job: e.run.info, Waited: started.Sub(e.job.FirstDue)})
+	}
+	defer func() {
+		if p := recover(); p != nil {
+			end = ending{how: panicked, err: fmt.Errorf("panic: %v", p), detail: string(debug.Stack())}
+		}
+		s.returned(e, end, started)
+	}()
+	err := e.task.call(ctx, e.run)
+	return judge(err, context.Cause(ctx))
+}
+
+// runContext is a handler's context: it carries the run without an allocation of
+// its own.
+type runContext struct {
+	context.Context
+	run *Run
+}
+
+// Value returns the run, or what the context has.
+func (c runContext) Value(key any) any {
+	if key == (infoKey{}) {
+		return c.run
+	}
+	return c.Context.Value(key)
+}
+
+// judge tells by the handler's error and the state of its context how a run
+// ended. What the handler said plainly counts; any other error of a run that was
+// cut off counts as nothing.
+func judge(err, cause error) ending {
+	var (
+		skip       *skipError
+		perm       *permanentError
+		snooze     *snoozeError
+		retryAfter *retryAfterError
+	)
+	switch {
+	case err == nil:
+		return ending{how: done}
+	case errors.As(err, &skip):
+		return ending{how: skipped, err: errors.New(skip.reason), guard: skip.guard}
+	case errors.As(err, &perm):
+		return ending{how: permanent, err: err}
+	case errors.As(err, &snooze):
+		return ending{how: snoozed, err: err, wait: snooze.wait}
+	case errors.Is(cause, ErrLeaseLost):
+		return ending{how: leaseLost, err: err}
+	case errors.Is(cause, ErrShutdown):
+		return ending{how: stopped, err: err}
+	case errors.As(err, &retryAfter):
+		return ending{how: failedWait, err: err, wait: retryAfter.wait}
+	case errors.Is(cause, ErrTimeout):
+		return ending{how: timedOut, err: err}
+	}
+	return ending{how: failed, err: err}
+}
+
+// children makes the next jobs of a run that is done. An error says which step
+// cannot be made.
+func (s *session) children(e *execution) ([]provider.Job, error) {
+	steps := e.run.next.steps
+	if steps == nil {
+		return nil, nil
+	}
+	if steps.err != nil {
+		return nil, steps.err
+	}
+	now := time.Now()
+	equal := make(map[string]int32)
+	jobs := make([]provider.Job, len(steps.jobs))
+	for i, step := range steps.jobs {
+		job := step.made.stamped(now)
+		if size := len(job.Payload); size > s.cfg.PayloadLimit {
+			return nil, fmt.Errorf("edge %s: %w", job.Edge, &TooLargeError{Task: job.Task, Size: size, Limit: s.cfg.PayloadLimit})
+		}
+		need := step.made.needs
+		need.Delay = job.Delay > 0
+		if missing := s.store.check(need); len(missing) > 0 {
+			return nil, fmt.Errorf("edge %s: %w", job.Edge, errors.Join(missing...))
+		}
+		job.ID = childID(e.job.ID, job.Task, job.Payload, 0)
+		if job.Ordinal = equal[job.ID]; job.Ordinal > 0 {
+			equal[job.ID]++
+			job.ID = childID(e.job.ID, job.Task, job.Payload, job.Ordinal)
+		} else {
+			equal[job.ID] = 1
+		}
+		job.Parent, job.Root = e.job.ID, first(e.job.Root, e.job.ID)
+		job.Correlation, job.Trace = e.job.Correlation, e.job.Trace
+		job.Actor, job.Tenant = e.job.Actor, e.job.Tenant
+		jobs[i] = job
+	}
+	return jobs, nil
+}
+
+// info is what a handler can know of its job.
+func (s *session) info(e *execution) Info {
+	job := e.job
+	return Info{
+		ID:          job.ID,
+		Task:        job.Task,
+		Queue:       job.Queue,
+		Worker:      s.cfg.Name,
+		Attempt:     int(job.Counters.Failures) + 1,
+		MaxAttempts: e.policy.MaxAttempts,
+		Crashes:     int(job.Counters.Crashes),
+		Snoozes:     int(job.Counters.Snoozes),
+		Replays:     int(job.Counters.Replays),
+		Enqueued:    job.Enqueued,
+		FirstDue:    job.FirstDue,
+		Root:        first(job.Root, job.ID),
+		Parent:      job.Parent,
+		Edge:        job.Edge,
+		OrderingKey: job.OrderingKey,
+		Headers:     job.Headers,
+	}
+}

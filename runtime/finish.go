@@ -1,0 +1,159 @@
+package backstage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// returned notes that a handler has returned.
+func (s *session) returned(e *execution, end ending, started time.Time) {
+	s.mu.Lock()
+	e.handling = false
+	if s.suspect == e {
+		s.suspect = nil
+	}
+	if e.stuck {
+		e.stuck = false
+		s.stuck--
+	}
+	s.mu.Unlock()
+	if s.cfg.Observer == nil {
+		return
+	}
+	now := time.Now()
+	event := RunEnded{Job: e.run.info, Result: end.how.result(), Err: end.err, Took: now.Sub(started), Late: now.After(e.deadline)}
+	if end.how == skipped {
+		event.Reason, event.Guard, event.Err = end.err.Error(), end.guard, nil
+	}
+	s.cfg.Observer(event)
+}
+
+// finish ends a delivery's time with this worker: by its ending to a settlement.
+func (s *session) finish(e *execution, end ending) {
+	if end.how == done {
+		if end.next, end.err = s.children(e); end.err != nil {
+			end.how = invalidNext
+		}
+	}
+	s.leaveSlot(e)
+	s.conclude(e, settle(end, settling{job: e.job, policy: e.policy, now: time.Now(), worker: s.cfg.Name}))
+}
+
+// conclude settles a delivery and ends its time with this worker.
+func (s *session) conclude(e *execution, st settlement) {
+	s.leaveSlot(e)
+	err := s.apply(e, st)
+	if err == nil {
+		s.settled(e, st)
+	}
+	if after, ok := s.afterwards(st, err); ok {
+		s.mu.Lock()
+		e.after, e.afterOK = after, true
+		s.mu.Unlock()
+		if err != nil || !s.facts.Confirmed {
+			s.recent.put(e.key, e.job.Counters.Stamp(), after, time.Now())
+		}
+	}
+	s.leave(e)
+}
+
+// apply settles a delivery, again and again while its lease holds. It returns nil
+// when the settlement is on record.
+func (s *session) apply(e *execution, st settlement) error {
+	if st.verb == verbLeave {
+		return &provider.LostError{Stored: Refused}
+	}
+	tries := int32(0)
+	defer func() {
+		if tries > 0 {
+			s.trouble("settle", nil)
+		}
+	}()
+	for ; ; tries++ {
+		if s.knownLost(e) {
+			return &provider.LostError{Stored: notStoredUnless(tries > 0)}
+		}
+		err := s.send(e, st)
+		switch {
+		case err == nil, errors.Is(err, provider.ErrSettled):
+			return nil
+		case errors.Is(err, ErrLeaseLost):
+			s.lose(e)
+			return err
+		case errors.Is(err, provider.ErrClosed):
+			return err
+		}
+		s.observe(SettlementFailed{Job: s.info(e), Settlement: st.verb.settlement(), Err: err})
+		s.cfg.Logger.Warn("a settlement failed, trying again while the lease holds",
+			"job", e.job.ID, "task", e.job.Task, "settlement", st.verb.settlement(), "error", err)
+		s.trouble("settle", err)
+		if !sleep(s.settling, growing(20*time.Millisecond, 2*time.Second, tries)) {
+			return err
+		}
+	}
+}
+
+// notStoredUnless is what is known of jobs that a settlement carried which was
+// tried, or not.
+func notStoredUnless(tried bool) Outcome {
+	if tried {
+		return Unknown
+	}
+	return Refused
+}
+
+// send is one try of a settlement.
+func (s *session) send(e *execution, st settlement) error {
+	ctx, cancel := context.WithTimeout(s.settling, s.cfg.Lease)
+	defer cancel()
+	switch st.verb {
+	case verbAck:
+		return s.store.ack(ctx, e.delivery, st.next)
+	case verbRetry:
+		return s.store.retry(ctx, e.delivery, st.again)
+	case verbDead:
+		return s.store.deadLetter(ctx, e.delivery, st.failure)
+	default:
+		return e.delivery.Release(ctx)
+	}
+}
+
+// afterwards returns what a redelivery of the same state is to get in place of a
+// run, now that a settlement succeeded or did not.
+func (s *session) afterwards(st settlement, err error) (after settlement, ok bool) {
+	var lost *provider.LostError
+	stored := err == nil || errors.As(err, &lost) && lost.Stored == Stored
+	switch {
+	case st.verb == verbRelease || st.verb == verbLeave:
+		return settlement{}, false
+	case stored:
+		return settlement{verb: verbAck}, true
+	case st.verb == verbAck, st.verb == verbDead && st.failure.Class == provider.ClassPermanent:
+		return st, true
+	}
+	return settlement{}, false
+}
+
+// settled reports what became of a delivery.
+func (s *session) settled(e *execution, st settlement) {
+	if st.verb == verbDead {
+		s.cfg.Logger.Error("a job is dead-lettered", "job", e.job.ID, "task", e.job.Task, "queue", e.job.Queue,
+			"class", st.failure.Class, "error", st.failure.Message)
+	}
+	if st.verb == verbRetry && st.again.Why == provider.FailedAgain {
+		s.cfg.Logger.Warn("a job failed and is retried", "job", e.job.ID, "task", e.job.Task, "attempt", st.again.Failure.Attempt,
+			"after", st.again.After, "class", st.again.Failure.Class, "error", st.again.Failure.Message)
+	}
+	if s.cfg.Observer == nil {
+		return
+	}
+	event := JobSettled{Job: s.info(e), Settlement: st.verb.settlement(), Next: len(st.next),
+		Why: st.again.Why, After: st.again.After, Failure: st.failure}
+	if st.verb == verbRetry {
+		event.Failure = st.again.Failure
+	}
+	s.cfg.Observer(event)
+}

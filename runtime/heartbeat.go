@@ -1,0 +1,161 @@
+package backstage
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// heartbeats keeps the leases of unsettled deliveries, and looks for handlers
+// that are stuck, until ctx ends.
+func (s *session) heartbeats(ctx context.Context) {
+	ticker := time.NewTicker(max(s.cfg.Lease/3, time.Millisecond))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ticker.C:
+			s.extend(ctx)
+			s.findStuck(time.Now())
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// extend sends one heartbeat for all deliveries that have been here for a while.
+func (s *session) extend(ctx context.Context) {
+	began := time.Now()
+	due := s.dueForHeartbeat(began)
+	if len(due) == 0 {
+		return
+	}
+	deliveries := make([]provider.Delivery, len(due))
+	for i, e := range due {
+		deliveries[i] = e.delivery
+	}
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Lease/3)
+	defer cancel()
+	for i, err := range s.sub.Extend(ctx, deliveries) {
+		switch {
+		case err == nil, errors.Is(err, provider.ErrSettled):
+			s.mu.Lock()
+			due[i].extended = began
+			s.mu.Unlock()
+		case errors.Is(err, ErrLeaseLost):
+			s.lose(due[i])
+		default:
+			s.doubt(due[i], err)
+		}
+	}
+}
+
+func (s *session) dueForHeartbeat(now time.Time) []*execution {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var due []*execution
+	for _, e := range s.active {
+		if !e.isLost && now.Sub(e.extended) > s.cfg.Lease/6 {
+			due = append(due, e)
+		}
+	}
+	return due
+}
+
+// doubt cancels a handler whose lease can no longer be assumed to hold: nobody
+// has confirmed it for as long as it lasts, so another worker may run the job.
+// What the handler returns is still settled, which the store refuses if so.
+func (s *session) doubt(e *execution, err error) {
+	s.mu.Lock()
+	over := time.Since(e.extended) > s.cfg.Lease && e.handling && !e.doubted
+	e.doubted = e.doubted || over
+	cancel := e.cancel
+	s.mu.Unlock()
+	if over {
+		s.cfg.Logger.Warn("a lease was not confirmed in time, its handler is cancelled", "job", e.job.ID, "task", e.job.Task, "error", err)
+		cancel(ErrLeaseLost)
+	}
+}
+
+// lose notes that a delivery is no longer ours.
+func (s *session) lose(e *execution) {
+	s.mu.Lock()
+	again := e.isLost
+	e.isLost = true
+	cancel, running := e.cancel, e.handling
+	s.mu.Unlock()
+	if again {
+		return
+	}
+	if running {
+		cancel(ErrLeaseLost)
+	}
+	s.cfg.Logger.Warn("a lease is lost; another worker may run the job", "job", e.job.ID, "task", e.job.Task, "running", running)
+	s.observe(LeaseLost{Job: s.info(e), Running: running})
+}
+
+func (s *session) knownLost(e *execution) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return e.isLost
+}
+
+// watch notes the loss of a delivery whose session tells. Deliveries of one
+// session share a channel, and one goroutine waits for all of them.
+func (s *session) watch(e *execution) {
+	lost := e.delivery.Lost()
+	if lost == nil {
+		return
+	}
+	s.mu.Lock()
+	watched := s.watched[lost]
+	s.watched[lost] = true
+	s.mu.Unlock()
+	if watched {
+		return
+	}
+	s.pool.Go(func() {
+		select {
+		case <-lost:
+			s.loseAll(lost)
+		case <-s.quit:
+		}
+	})
+}
+
+func (s *session) loseAll(lost <-chan struct{}) {
+	s.mu.Lock()
+	delete(s.watched, lost)
+	var gone []*execution
+	for _, e := range s.active {
+		if e.delivery.Lost() == lost {
+			gone = append(gone, e)
+		}
+	}
+	s.mu.Unlock()
+	for _, e := range gone {
+		s.lose(e)
+	}
+}
+
+// findStuck reports handlers that still run one lease after their deadline.
+func (s *session) findStuck(now time.Time) {
+	var stuck []RunStuck
+	s.mu.Lock()
+	for _, e := range s.active {
+		if e.handling && !e.stuck && now.Sub(e.deadline) > s.cfg.Lease {
+			e.stuck = true
+			s.stuck++
+			stuck = append(stuck, RunStuck{Job: e.run.info, Running: now.Sub(e.deadline) + e.policy.Timeout})
+		}
+	}
+	s.mu.Unlock()
+	for _, event := range stuck {
+		s.cfg.Logger.Error("a handler is stuck", "job", event.Job.ID, "task", event.Job.Task, "running", event.Running)
+		s.observe(event)
+		if s.cfg.OnStuck != nil {
+			s.cfg.OnStuck(event)
+		}
+	}
+}

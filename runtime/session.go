@@ -1,0 +1,290 @@
+package backstage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// session is one Run of a worker.
+//
+// Lock order: session.mu is the only lock here and is never held while the
+// provider, a handler or an observer is called.
+type session struct {
+	*Worker
+	sub    provider.Subscription
+	facts  provider.JobFacts
+	byName map[string]*registered
+	lanes  laneSet
+	recent recent
+
+	handlers      context.Context // of which handlers' contexts are made
+	cancelHandler context.CancelCauseFunc
+	settling      context.Context // of which settlements' contexts are made
+	cancelSettle  context.CancelFunc
+
+	pool    sync.WaitGroup
+	work    chan *execution // to idle goroutines of the pool
+	quit    chan struct{}   // ends them
+	changed chan struct{}   // a slot or a place became free
+
+	mu       sync.Mutex
+	active   []*execution             // deliveries that are not settled
+	running  map[jobKey]*execution    // those whose handler may run
+	watched  map[<-chan struct{}]bool // sessions whose loss is waited for
+	busy     int                      // slots in use
+	laneBusy map[string]int
+	suspect  *execution // the suspect that runs
+	stuck    int
+	troubles map[string]error // what health reports, by what it concerns
+}
+
+func newSession(w *Worker, byName map[string]*registered, lanes laneSet) *session {
+	s := &session{
+		Worker:   w,
+		facts:    w.store.Jobs.Facts(),
+		byName:   byName,
+		lanes:    lanes,
+		work:     make(chan *execution),
+		quit:     make(chan struct{}),
+		changed:  make(chan struct{}, 1),
+		running:  make(map[jobKey]*execution),
+		watched:  make(map[<-chan struct{}]bool),
+		laneBusy: make(map[string]int),
+		troubles: make(map[string]error),
+	}
+	s.recent.keep = 2 * w.cfg.Lease
+	s.handlers, s.cancelHandler = context.WithCancelCause(context.Background())
+	s.settling, s.cancelSettle = context.WithCancel(context.Background())
+	return s
+}
+
+// maxUnsettled bounds the deliveries that run or settle: a slot is free again
+// when its handler returns, but a broker that does not settle must not make the
+// worker take ever more.
+func (s *session) maxUnsettled() int {
+	if s.lanes.fixed {
+		return s.cfg.Concurrency
+	}
+	return 2*s.cfg.Concurrency + 16
+}
+
+// run receives until ctx ends or the provider fails for good, then stops.
+func (s *session) run(ctx context.Context) error {
+	background, stopBackground := context.WithCancel(context.Background())
+	defer stopBackground()
+	cancelEvents := s.store.Events.Observe(s.providerReported)
+	defer cancelEvents()
+
+	var others sync.WaitGroup
+	others.Go(func() { s.promote(background) })
+	others.Go(func() { s.heartbeats(background) })
+
+	failed := s.receive(ctx)
+	err := s.stop()
+	stopBackground()
+	others.Wait()
+	return errors.Join(failed, err)
+}
+
+// receive takes deliveries while there are free slots. It returns nil when ctx
+// has ended and an error when receiving failed for good.
+func (s *session) receive(ctx context.Context) error {
+	for {
+		lanes, n := s.admit(ctx)
+		if ctx.Err() != nil {
+			return nil
+		}
+		deliveries, err := s.sub.Receive(ctx, lanes, n)
+		for _, d := range deliveries {
+			if ctx.Err() != nil {
+				s.giveBack(d)
+				continue
+			}
+			s.take(d)
+		}
+		if err != nil && ctx.Err() == nil {
+			s.trouble("receive", err)
+			return fmt.Errorf("receive: %w", err)
+		}
+	}
+}
+
+// admit waits until a slot and a place are free, and returns the lanes to take
+// from and the most to take.
+func (s *session) admit(ctx context.Context) (lanes []string, n int) {
+	for {
+		runtime.Gosched() // handlers that have returned give back their slots first: larger reads
+		if lanes, n = s.free(); n > 0 {
+			return lanes, n
+		}
+		select {
+		case <-s.changed:
+		case <-ctx.Done():
+			return nil, 0
+		}
+	}
+}
+
+func (s *session) free() (lanes []string, n int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	lanes = s.lanes.order()
+	n = min(s.cfg.Concurrency-s.busy, s.maxUnsettled()-len(s.active))
+	if !s.lanes.fixed {
+		return lanes, n
+	}
+	free := lanes[:0]
+	n = 0
+	for _, lane := range lanes {
+		if room := s.lanes.slots(lane) - s.laneBusy[lane]; room > 0 {
+			free, n = append(free, lane), n+room
+		}
+	}
+	return free, n
+}
+
+// take starts the life of a delivery with this worker.
+func (s *session) take(d provider.Delivery) {
+	e := newExecution(d)
+	s.mu.Lock()
+	e.index = len(s.active)
+	s.active = append(s.active, e)
+	s.busy++
+	s.laneBusy[e.job.Queue]++
+	s.mu.Unlock()
+	s.watch(e)
+	select {
+	case s.work <- e:
+	default:
+		s.pool.Go(func() { s.loop(e) })
+	}
+}
+
+// loop is a goroutine of the pool. Goroutines are reused because the growth of
+// their stacks is a good part of a short job's cost.
+func (s *session) loop(e *execution) {
+	for {
+		s.live(e)
+		select {
+		case e = <-s.work:
+		case <-s.quit:
+			return
+		}
+	}
+}
+
+// giveBack releases a delivery that arrived while stopping.
+func (s *session) giveBack(d provider.Delivery) {
+	ctx, cancel := context.WithTimeout(s.settling, s.cfg.Lease)
+	defer cancel()
+	if err := d.Release(ctx); err != nil {
+		s.cfg.Logger.Warn("a job was not given back; it is delivered again after its lease", "job", d.Job().ID, "error", err)
+	}
+}
+
+// leaveSlot gives back the slot of a delivery whose handler has returned. Where
+// slots are fixed, settling occupies it too.
+func (s *session) leaveSlot(e *execution) {
+	s.mu.Lock()
+	s.freeSlot(e)
+	s.mu.Unlock()
+	s.signal()
+}
+
+func (s *session) freeSlot(e *execution) {
+	if e.inSlot {
+		e.inSlot = false
+		s.busy--
+	}
+}
+
+// leave ends the life of a delivery with this worker.
+func (s *session) leave(e *execution) {
+	s.mu.Lock()
+	s.freeSlot(e)
+	last := len(s.active) - 1
+	s.active[e.index] = s.active[last]
+	s.active[e.index].index = e.index
+	s.active = s.active[:last]
+	s.laneBusy[e.job.Queue]--
+	if s.running[e.key] == e {
+		delete(s.running, e.key)
+	}
+	if e.stuck {
+		s.stuck--
+	}
+	ended := e.ended
+	s.mu.Unlock()
+	if ended != nil {
+		close(ended)
+	}
+	s.signal()
+}
+
+func (s *session) signal() {
+	select {
+	case s.changed <- struct{}{}:
+	default:
+	}
+}
+
+// promote keeps delayed jobs moving, starting again after a failure.
+func (s *session) promote(ctx context.Context) {
+	if s.store.Delays == nil {
+		return
+	}
+	var publish provider.Publish
+	if s.store.delaysLent() {
+		publish = s.store.promoted
+	}
+	for failures := int32(0); ctx.Err() == nil; failures++ {
+		err := s.store.Delays.Promote(ctx, publish)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		s.trouble("promote delayed jobs", err)
+		s.observe(PromoterFailed{Err: err})
+		s.cfg.Logger.Error("delayed jobs are not promoted, trying again", "error", err)
+		sleep(ctx, growing(100*time.Millisecond, 10*time.Second, failures))
+		s.trouble("promote delayed jobs", nil)
+	}
+}
+
+// trouble records what health reports; a nil error takes it back.
+func (s *session) trouble(what string, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if err == nil {
+		delete(s.troubles, what)
+		return
+	}
+	s.troubles[what] = err
+}
+
+func (s *session) health() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for what, err := range s.troubles {
+		errs = append(errs, fmt.Errorf("%s: %w", what, err))
+	}
+	if s.stuck > 0 && 2*s.stuck >= s.cfg.Concurrency {
+		errs = append(errs, fmt.Errorf("%d of %d handlers are stuck", s.stuck, s.cfg.Concurrency))
+	}
+	return errors.Join(errs...)
+}
+
+func (s *session) providerReported(e provider.Event) {
+	s.observe(ProviderReported{Event: e})
+	level := s.cfg.Logger.Warn
+	if e.Kind == provider.Reconnected || e.Kind == provider.Unblocked || e.Kind == provider.Resumed {
+		level = s.cfg.Logger.Info
+	}
+	level("provider: "+string(e.Kind), "provider", e.Provider, "queue", e.Queue, "count", e.Count, "message", e.Message, "error", e.Err)
+}

@@ -1,0 +1,206 @@
+package backstage
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// store is a provider with what is lent to it. A provider knows only its own
+// capabilities: where Delays or Claims come from elsewhere, the steps before and
+// after its own are here, written once.
+type store struct{ *provider.Provider }
+
+// publish stores jobs of a client.
+func (s store) publish(ctx context.Context, jobs []provider.Job) []provider.Stored {
+	return s.put(ctx, jobs, provider.PublishOptions{Claimed: s.claimsLent()})
+}
+
+// promoted stores jobs that were held and are due.
+func (s store) promoted(ctx context.Context, jobs []provider.Job) []provider.Stored {
+	return s.Jobs.Publish(ctx, jobs, provider.PublishOptions{Accepted: true})
+}
+
+// ack ends a delivery. Next jobs that need a lender are stored before it, the
+// others with it.
+func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job) error {
+	own, lent := s.split(next)
+	if len(lent) > 0 {
+		var failed []error
+		for _, one := range s.put(ctx, lent, provider.PublishOptions{Accepted: true}) {
+			if one.Outcome == Refused || one.Outcome == Unknown {
+				failed = append(failed, fmt.Errorf("next job %s: %w", one.ID, first(one.Err, errNoReason)))
+			}
+		}
+		if len(failed) > 0 {
+			return errors.Join(failed...)
+		}
+	}
+	err := d.Ack(ctx, own)
+	if len(own) == 0 {
+		err = lostAfter(err, Stored)
+	}
+	return s.released(ctx, d.Job(), false, err)
+}
+
+// retry gives a job another run.
+func (s store) retry(ctx context.Context, d provider.Delivery, again provider.Again) error {
+	if s.retriesAlone(d.Job(), again) {
+		return d.Retry(ctx, again)
+	}
+	held := s.Delays.Hold(ctx, []provider.Job{d.Job().After(again)})
+	if held[0].Outcome != Stored {
+		return fmt.Errorf("hold for another run: %w", first(held[0].Err, errNoReason))
+	}
+	return lostAfter(d.Ack(ctx, nil), Stored)
+}
+
+// lostAfter says in a lost lease what became of the jobs that went before it.
+func lostAfter(err error, stored Outcome) error {
+	if errors.Is(err, ErrLeaseLost) {
+		return &provider.LostError{Stored: stored}
+	}
+	return err
+}
+
+// deadLetter gives a job up.
+func (s store) deadLetter(ctx context.Context, d provider.Delivery, f provider.Failure) error {
+	return s.released(ctx, d.Job(), true, d.DeadLetter(ctx, f))
+}
+
+// cancel removes held jobs, and the claims of theirs that are lent.
+func (s store) cancel(ctx context.Context, id string) (bool, error) {
+	if s.Delays == nil || !s.Delays.Facts().Addressable {
+		return false, &MissingError{Provider: s.Name, Capability: "held jobs that are found by id",
+			Need: "cancellations", Remedy: "lend it Delays of a store that has them"}
+	}
+	return s.Delays.Cancel(ctx, id)
+}
+
+// replay returns one dead letter to its queue, its claim first where that is
+// lent.
+func (s store) replay(ctx context.Context, letter provider.DeadLetter) provider.Stored {
+	replay := func([]provider.Job) []provider.Stored {
+		stored, err := s.Dead.Replay(ctx, letter.Address)
+		if err != nil || len(stored) != 1 {
+			return []provider.Stored{{ID: letter.Job.ID, Outcome: Unknown, Err: first(err, errNoReason)}}
+		}
+		return stored
+	}
+	if !s.claimsLent() {
+		return replay(nil)[0]
+	}
+	return s.claimed(ctx, []provider.Job{letter.Job}, replay)[0]
+}
+
+// retriesAlone reports whether the provider can retry this job by itself.
+func (s store) retriesAlone(j *provider.Job, again provider.Again) bool {
+	if s.Delays != nil && !s.Delays.Facts().Lent {
+		return true
+	}
+	if again.Why == provider.StartedAgain {
+		return true
+	}
+	switch s.Jobs.Facts().Retries {
+	case provider.RetriesAll:
+		return true
+	case provider.RetriesOrdered:
+		return j.OrderingKey != ""
+	}
+	return false
+}
+
+func (s store) claimsLent() bool { return s.Claims != nil && s.Claims.Facts().Lent }
+func (s store) delaysLent() bool { return s.Delays != nil && s.Delays.Facts().Lent }
+
+// claimsHere reports whether the claim of a job is a step of its own: because
+// the claims are lent, or because the job goes to a lent store first.
+func (s store) claimsHere(j *provider.Job) bool {
+	return j.Dedupe.Key != "" && s.Claims != nil && (s.claimsLent() || j.Delay > 0 && s.delaysLent())
+}
+
+// split tells next jobs that the provider can store with its ack from those that
+// need a lender.
+func (s store) split(jobs []provider.Job) (own, lent []provider.Job) {
+	if !s.delaysLent() && !s.claimsLent() {
+		return jobs, nil
+	}
+	for i := range jobs {
+		if s.claimsHere(&jobs[i]) || jobs[i].Delay > 0 && s.delaysLent() {
+			lent = append(lent, jobs[i])
+		} else {
+			own = append(own, jobs[i])
+		}
+	}
+	return own, lent
+}
+
+// put stores jobs: claims first where they are a step of their own, then delayed
+// ones with the lender of Delays and the others with the provider.
+func (s store) put(ctx context.Context, jobs []provider.Job, opts provider.PublishOptions) []provider.Stored {
+	hold := func(jobs []provider.Job) []provider.Stored { return s.Delays.Hold(ctx, jobs) }
+	publish := func(jobs []provider.Job) []provider.Stored { return s.Jobs.Publish(ctx, jobs, opts) }
+	return s.claimed(ctx, jobs, func(jobs []provider.Job) []provider.Stored { return s.place(jobs, hold, publish) })
+}
+
+// place splits jobs into those that a lent store holds and those that the
+// provider takes, and puts the answers back in order.
+func (s store) place(jobs []provider.Job, hold, publish func([]provider.Job) []provider.Stored) []provider.Stored {
+	if !s.delaysLent() {
+		return publish(jobs)
+	}
+	stored := make([]provider.Stored, len(jobs))
+	var held, ready []provider.Job
+	var heldAt, readyAt []int
+	for i, job := range jobs {
+		if job.Delay > 0 {
+			held, heldAt = append(held, job), append(heldAt, i)
+		} else {
+			ready, readyAt = append(ready, job), append(readyAt, i)
+		}
+	}
+	scatter := func(part []provider.Job, at []int, send func([]provider.Job) []provider.Stored) {
+		if len(part) == 0 {
+			return
+		}
+		for i, one := range send(part) {
+			stored[at[i]] = one
+		}
+	}
+	scatter(held, heldAt, hold)
+	scatter(ready, readyAt, publish)
+	return stored
+}
+
+// check returns what the provider lacks for a task, or for one job of it.
+func (s store) check(need Needs) []error {
+	var missing []error
+	lack := func(capability, what, remedy string) {
+		missing = append(missing, &MissingError{Provider: s.Name, Capability: capability, Need: what + " of task " + need.Task, Remedy: remedy})
+	}
+	if need.Delay && s.Delays == nil {
+		lack("Delays", "delayed jobs", s.lendRemedy("Delays"))
+	}
+	if need.Dedupe && s.Claims == nil {
+		lack("Claims", "dedupe keys", s.lendRemedy("Claims"))
+	}
+	if need.Order && !s.Jobs.Facts().Ordered {
+		lack("order per key", "ordering keys", "run the task on a provider that keeps order, or remove its ordering_key")
+	}
+	return missing
+}
+
+func (s store) lendRemedy(capability string) string {
+	return fmt.Sprintf("lend it some, for example p.%s = of redis.Lend(%q)", capability, s.Name)
+}
+
+// claimTTL is how long a confirmed claim holds.
+func claimTTL(d provider.Dedupe, maxAge, delay time.Duration) time.Duration {
+	if d.UntilDone {
+		return 2*first(maxAge, DefaultMaxAge) + delay
+	}
+	return d.For
+}
