@@ -179,7 +179,7 @@ func shipOrderTask() backstage.Task[*ordersv1.ShipOrderRequest] {
 
 // Sweep clears what is left over.
 //
-// It enqueues on queue "orders".
+// It enqueues on queue "orders". Jobs with one dedupe key "sweep" are one job until its outcome.
 func (c *Client) Sweep(ctx context.Context, in *emptypb.Empty, opts ...backstage.EnqueueOption) (backstage.Receipt, error) {
 	return backstage.Enqueue(ctx, c.enqueuer, SweepJob(in, opts...))
 }

@@ -1,0 +1,60 @@
+package compile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// ConfigFile is where a module says where its schemas are. It is looked for in
+// the working directory and above, up to the module's root, and is not needed
+// where schemas lie in folders named after their package.
+const ConfigFile = "backstage.yaml"
+
+// A config is what backstage.yaml may hold.
+type config struct {
+	// Roots are the folders whose schemas are compiled; a schema is imported
+	// by its path below one.
+	Roots []string `yaml:"roots"`
+	// Imports are folders and Go modules that schemas may import from and for
+	// which nothing is generated.
+	Imports []string `yaml:"imports"`
+}
+
+// readConfig returns the content and the folder of the nearest backstage.yaml.
+func readConfig(dir string, m *module) (*config, string, error) {
+	text, at, err := nearest(dir, m, ConfigFile)
+	if text == nil || err != nil {
+		return nil, "", err
+	}
+	c := &config{}
+	decoder := yaml.NewDecoder(bytes.NewReader(text))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(c); err != nil && !errors.Is(err, io.EOF) {
+		return nil, "", fmt.Errorf("%s: %w", filepath.Join(at, ConfigFile), err)
+	}
+	return c, at, nil
+}
+
+// nearest returns the content of a file at a folder or above it in the module,
+// and the folder where it is.
+func nearest(dir string, m *module, name string) ([]byte, string, error) {
+	for at := dir; ; at = filepath.Dir(at) {
+		text, err := os.ReadFile(filepath.Join(at, name))
+		if err == nil {
+			return text, at, nil
+		}
+		if !errors.Is(err, fs.ErrNotExist) {
+			return nil, "", err
+		}
+		if at == m.dir || !within(m.dir, at) {
+			return nil, "", nil
+		}
+	}
+}

@@ -1,0 +1,135 @@
+package compile
+
+import (
+	"fmt"
+	"go/token"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"google.golang.org/protobuf/types/descriptorpb"
+	"google.golang.org/protobuf/types/pluginpb"
+
+	"github.com/backstage-go/backstage/codegen"
+)
+
+const goPackageOption = 11 // in google.protobuf.FileOptions
+
+// goPackages checks that every schema says which Go package it becomes, and that
+// those to generate are in the module.
+func goPackages(request *pluginpb.CodeGeneratorRequest, s sources, m *module) codegen.Diagnostics {
+	generated := map[string]bool{}
+	for _, name := range request.FileToGenerate {
+		generated[name] = true
+	}
+	c := goPackageChecker{module: m, sources: s, names: map[string]named{}}
+	for _, f := range request.ProtoFile {
+		c.check(f, generated[f.GetName()])
+	}
+	return c.found
+}
+
+type goPackageChecker struct {
+	module  *module
+	sources sources
+	// names are the package names of import paths, and who gave them.
+	names map[string]named
+	found codegen.Diagnostics
+}
+
+type named struct {
+	name string
+	pos  codegen.Position
+}
+
+func (c *goPackageChecker) check(f *descriptorpb.FileDescriptorProto, generate bool) {
+	option := f.GetOptions().GetGoPackage()
+	importPath, name, _ := strings.Cut(option, ";")
+	pos := placeOf(f, []int32{8, goPackageOption})
+	complain := func(format string, args ...any) {
+		d := codegen.Diagnostic{Pos: pos, Near: `"` + option + `"`, Message: fmt.Sprintf(format, args...)}
+		if line := c.paste(f); line != "" {
+			d.Paste = []string{line}
+		}
+		c.found = append(c.found, d)
+	}
+	switch {
+	case option == "" && generate:
+		pos = placeOf(f, []int32{2})
+		if pos.Line == 0 {
+			pos.Line, pos.Column = 1, 1
+		}
+		complain("there is no go_package; add")
+		c.found[len(c.found)-1].Near = ""
+	case option == "":
+		complain("the imported schema has no go_package, so its Go package is not known")
+	case !isImportPath(importPath):
+		complain("go_package: %q is no import path of Go; write", importPath)
+	case generate && importPath != c.module.path && !strings.HasPrefix(importPath, c.module.path+"/"):
+		complain("go_package: %s is outside of module %s; write", importPath, c.module.path)
+	default:
+		c.consistent(importPath, name, pos)
+	}
+}
+
+// consistent checks that the schemas of one Go package agree on its name.
+func (c *goPackageChecker) consistent(importPath, name string, pos codegen.Position) {
+	if name == "" {
+		name = sanitized(path.Base(importPath))
+	}
+	have, ok := c.names[importPath]
+	if !ok {
+		c.names[importPath] = named{name, pos}
+		return
+	}
+	if have.name != name {
+		c.found = append(c.found, codegen.Diagnostic{
+			Pos:     pos,
+			Message: fmt.Sprintf("go_package: package %s is named %s here and %s elsewhere", importPath, name, have.name),
+			Other:   have.pos,
+		})
+	}
+}
+
+// isImportPath says whether protobuf and Go take an import path: a dot or a
+// slash tells it from a mere name, and ./ and ../ mean nothing to either.
+func isImportPath(p string) bool {
+	first, _, _ := strings.Cut(p, "/")
+	return strings.ContainsAny(p, "./") && first != "" && first != "." && first != ".." && !strings.HasSuffix(p, "/") &&
+		!strings.ContainsAny(p, "\\ \"") && path.Clean(p) == p
+}
+
+// paste returns the line that is missing, computed from go.mod; "" where the
+// schema's place is not known or not in the module.
+func (c *goPackageChecker) paste(f *descriptorpb.FileDescriptorProto) string {
+	s := c.sources[f.GetName()]
+	if s == nil || !c.module.owns(filepath.Dir(s.disk)) {
+		return ""
+	}
+	importPath := c.module.importPath(filepath.Dir(s.disk))
+	return fmt.Sprintf("option go_package = \"%s;%s\";", importPath, packageName(f.GetPackage(), importPath))
+}
+
+// packageName makes a Go package's name of a protobuf package: the last word,
+// with the one before it where the last is a version.
+func packageName(pkg, importPath string) string {
+	names := strings.Split(pkg, ".")
+	last := names[len(names)-1]
+	if len(names) > 1 && regexp.MustCompile(`^v\d+`).MatchString(last) {
+		last = names[len(names)-2] + last
+	}
+	if last == "" {
+		last = path.Base(importPath)
+	}
+	return sanitized(strings.ToLower(strings.ReplaceAll(last, "_", "")))
+}
+
+// sanitized makes an identifier of Go, as protoc-gen-go does.
+func sanitized(s string) string {
+	s = regexp.MustCompile(`[^\pL\pN_]`).ReplaceAllString(s, "_")
+	if s == "" || token.IsKeyword(s) || '0' <= s[0] && s[0] <= '9' {
+		return "_" + s
+	}
+	return s
+}

@@ -1,0 +1,122 @@
+package compile
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/bufbuild/protocompile"
+	"github.com/bufbuild/protocompile/ast"
+	"google.golang.org/protobuf/reflect/protoregistry"
+
+	"github.com/backstage-go/backstage/codegen"
+	"github.com/backstage-go/backstage/schema"
+)
+
+// A resolver finds what schemas import: in the roots, then among Backstage's own
+// schemas, then among protobuf's.
+type resolver struct {
+	roots   *roots
+	sources sources
+	next    protocompile.Resolver
+	// dir is what roots are printed relative to.
+	dir string
+}
+
+func newResolver(r *roots, s sources, dir string) *resolver {
+	own := protocompile.ResolverFunc(func(name string) (protocompile.SearchResult, error) {
+		f, err := schema.Files.Open(name)
+		return protocompile.SearchResult{Source: f}, err
+	})
+	return &resolver{roots: r, sources: s, next: protocompile.WithStandardImports(own), dir: dir}
+}
+
+// FindFileByPath returns a schema by the name that others import it by.
+func (r *resolver) FindFileByPath(name string) (protocompile.SearchResult, error) {
+	if s := r.sources[name]; s != nil {
+		return protocompile.SearchResult{AST: s.tree}, nil
+	}
+	if disk := r.find(name); disk != "" {
+		f, err := os.Open(disk)
+		return protocompile.SearchResult{Source: f}, err
+	}
+	found, err := r.next.FindFileByPath(name)
+	if err != nil {
+		return found, fmt.Errorf("%w: %s", protoregistry.NotFound, r.missing(name).Message)
+	}
+	return found, nil
+}
+
+// find returns the file of a name in the roots that serve imports.
+func (r *resolver) find(name string) string {
+	for _, root := range r.roots.list {
+		disk := filepath.Join(root.dir, filepath.FromSlash(name))
+		if info, err := os.Stat(disk); err == nil && info.Mode().IsRegular() && within(root.dir, disk) {
+			return disk
+		}
+	}
+	return ""
+}
+
+// imports checks that all imports of a schema can be found.
+func (r *resolver) imports(s *source) codegen.Diagnostics {
+	var out codegen.Diagnostics
+	for _, decl := range s.tree.Decls {
+		node, ok := decl.(*ast.ImportNode)
+		if !ok {
+			continue
+		}
+		name := node.Name.AsString()
+		if r.knows(name) {
+			continue
+		}
+		d := r.missing(name)
+		d.Pos = span(s.tree.NodeInfo(node))
+		d.Near = `"` + name + `"`
+		out = append(out, d)
+	}
+	return out
+}
+
+func (r *resolver) knows(name string) bool {
+	if r.sources[name] != nil || r.find(name) != "" {
+		return true
+	}
+	_, err := r.next.FindFileByPath(name)
+	return err == nil
+}
+
+// missing explains an import that was not found.
+func (r *resolver) missing(name string) codegen.Diagnostic {
+	var searched []string
+	for _, root := range r.roots.list {
+		searched = append(searched, relative(r.dir, root.dir))
+	}
+	d := codegen.Diagnostic{
+		Message: fmt.Sprintf("import %q is not found; import roots: %s", name, strings.Join(searched, ", ")),
+		Hint:    r.hint(name),
+	}
+	if d.Hint == "" && len(r.roots.bufDeps) > 0 {
+		d.Hint = "buf.yaml has deps, which only buf can fetch; export them and name the folder in " + ConfigFile
+		d.Paste = []string{"buf export " + r.roots.bufDeps[0] + " -o third_party", "imports: [third_party]"}
+	}
+	return d
+}
+
+// hint guesses what was meant: the options by a wrong path, a schema by its
+// path from somewhere else than its root, or a misspelt name.
+func (r *resolver) hint(name string) string {
+	if strings.HasPrefix(name, "backstage") || strings.HasSuffix(name, "backstage/v1/options.proto") {
+		return fmt.Sprintf("did you mean %q?", codegen.OptionsPath)
+	}
+	for _, have := range r.sources.names() {
+		if strings.HasSuffix(name, "/"+have) || strings.HasSuffix(have, "/"+name) {
+			return fmt.Sprintf("did you mean %q? An import is written relative to the import root", have)
+		}
+	}
+	if near := codegen.Nearest(name, r.sources.names()); near != "" {
+		return fmt.Sprintf("did you mean %q?", near)
+	}
+	return ""
+}

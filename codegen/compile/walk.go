@@ -1,0 +1,51 @@
+package compile
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// findSchemas returns all .proto files below a folder, sorted. It leaves out
+// nested modules, vendor, testdata, node_modules, and folders that begin with a
+// dot or an underscore, as the go tool does.
+func findSchemas(dir string, excluded []string) ([]string, error) {
+	var out []string
+	err := walk(dir, excluded, func(file string) {
+		if strings.HasSuffix(file, ".proto") {
+			out = append(out, file)
+		}
+	})
+	return out, err
+}
+
+func walk(dir string, excluded []string, visit func(file string)) error {
+	return filepath.WalkDir(dir, func(p string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if entry.IsDir() {
+			if p != dir && (skipped(p, entry.Name()) || slices.Contains(excluded, p)) {
+				return filepath.SkipDir
+			}
+			return nil
+		}
+		if !slices.Contains(excluded, p) {
+			visit(p)
+		}
+		return nil
+	})
+}
+
+func skipped(p, name string) bool {
+	switch {
+	case name == "vendor", name == "testdata", name == "node_modules":
+		return true
+	case strings.HasPrefix(name, "."), strings.HasPrefix(name, "_"):
+		return true
+	}
+	_, err := os.Stat(filepath.Join(p, "go.mod"))
+	return err == nil
+}
