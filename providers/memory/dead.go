@@ -195,7 +195,7 @@ func (s *session) replay(ctx context.Context, address string) provider.Stored {
 	for {
 		l := s.store.dead.find(address)
 		if l == nil || l.Raw != nil {
-			return provider.Stored{Outcome: provider.OutcomeRefused, Err: notFound(address)}
+			return refused(&provider.Job{}, notFound(address))
 		}
 		now := time.Now()
 		j := l.Job.Replay(now)
@@ -209,8 +209,12 @@ func (s *session) replay(ctx context.Context, address string) provider.Stored {
 		case rival.confirmed:
 			return provider.Stored{ID: j.ID, Outcome: provider.OutcomeDuplicate, Holder: rival.owner}
 		}
-		if err := s.awaitClaim(ctx, &s.gate, rival); err != nil {
-			return provider.Stored{ID: j.ID, Outcome: provider.OutcomeRefused, Err: err}
+		err := s.awaitClaim(ctx, &s.gate, rival)
+		if err == nil && s.dropped {
+			err = s.gate.err
+		}
+		if err != nil {
+			return refused(&j, err)
 		}
 	}
 }
@@ -220,7 +224,7 @@ func (s *session) replay(ctx context.Context, address string) provider.Stored {
 func (s *session) discard(_ context.Context, address string) provider.Stored {
 	l := s.store.dead.find(address)
 	if l == nil {
-		return provider.Stored{Outcome: provider.OutcomeRefused, Err: notFound(address)}
+		return refused(&provider.Job{}, notFound(address))
 	}
 	s.removeDead(l)
 	return provider.Stored{ID: l.Job.ID, Outcome: provider.OutcomeStored}

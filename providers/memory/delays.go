@@ -43,7 +43,7 @@ func (d *delays) hold(ctx context.Context, j *provider.Job, now time.Time) provi
 		err = d.session.usable(ctx)
 	}
 	if err != nil {
-		return provider.Stored{ID: j.ID, Outcome: provider.OutcomeRefused, Err: err}
+		return refused(j, err)
 	}
 	var q *queue
 	if !d.facts.Lent {

@@ -43,47 +43,58 @@ func (p *jobs) Publish(ctx context.Context, list []provider.Job, opts provider.P
 // publish stores one job and returns the time then: it may have to wait, and gives
 // up the lock meanwhile.
 func (s *session) publish(ctx context.Context, j *provider.Job, opts provider.PublishOptions, now time.Time) (provider.Stored, time.Time) {
-	out := provider.Stored{ID: j.ID, Outcome: provider.OutcomeRefused}
-	if out.Err = s.acceptable(j); out.Err != nil {
-		return out, now
-	}
-	if out.Err = s.usable(ctx); out.Err != nil {
-		return out, now
+	if err := s.acceptable(j); err != nil {
+		return refused(j, err), now
 	}
 	q := s.store.queue(j.Queue)
-	for out.Err == nil && !s.tryPublish(j, q, opts, &out, now) {
-		out.Err = s.awaitPublish(ctx, j, q, now)
-		now = time.Now()
-		s.store.advance(now)
+	if err := s.usable(ctx); err != nil {
+		if s.gate.err == nil && !opts.Accepted && q.full() {
+			err = queueFull(q, err)
+		}
+		return refused(j, err), now
 	}
+	out, now := s.publishTo(ctx, q, j, opts, now)
 	q.admit() // the next publisher may try, whatever became of this one
 	return out, now
 }
 
-// tryPublish stores a job, or finds that it is a duplicate. It returns false if the
-// job has to wait.
-func (s *session) tryPublish(j *provider.Job, q *queue, opts provider.PublishOptions, out *provider.Stored, now time.Time) bool {
-	if !opts.Accepted {
-		switch rival := s.rival(j, now); {
-		case rival != nil && rival.confirmed:
-			out.Outcome, out.Holder = provider.OutcomeDuplicate, rival.owner
-			return true
-		case rival != nil || q.full():
-			return false
+// publishTo stores one job when there is room for it and nobody's claim on its key
+// is pending.
+func (s *session) publishTo(ctx context.Context, q *queue, j *provider.Job, opts provider.PublishOptions, now time.Time) (provider.Stored, time.Time) {
+	claims := !opts.Accepted && !opts.Claimed
+	for {
+		var rival *claim
+		if claims {
+			rival = s.rival(j, now)
 		}
-		s.claim(j, now)
+		var err error
+		switch {
+		case rival != nil && rival.confirmed:
+			return provider.Stored{ID: j.ID, Outcome: provider.OutcomeDuplicate, Holder: rival.owner}, now
+		case rival != nil:
+			err = s.awaitClaim(ctx, &s.gate, rival)
+		case !opts.Accepted && q.full():
+			err = s.awaitRoom(ctx, q)
+		default:
+			if claims {
+				s.claim(j, now)
+			}
+			s.accept(j, q, now)
+			return provider.Stored{ID: j.ID, Outcome: provider.OutcomeStored}, now
+		}
+		now = time.Now()
+		s.store.advance(now)
+		if err == nil && s.dropped {
+			err = s.gate.err
+		}
+		if err != nil {
+			return refused(j, err), now
+		}
 	}
-	s.accept(j, q, now)
-	out.Outcome = provider.OutcomeStored
-	return true
 }
 
-// awaitPublish waits for what keeps a job from being stored.
-func (s *session) awaitPublish(ctx context.Context, j *provider.Job, q *queue, now time.Time) error {
-	if rival := s.rival(j, now); rival != nil {
-		return s.awaitClaim(ctx, &s.gate, rival)
-	}
-	return s.awaitRoom(ctx, q)
+func refused(j *provider.Job, why error) provider.Stored {
+	return provider.Stored{ID: j.ID, Outcome: provider.OutcomeRefused, Err: why}
 }
 
 var errDelayed = errors.New("it has a delay, and the provider's own Delays are not in use")
@@ -184,8 +195,13 @@ func (s *session) waitRoom(ctx context.Context, q *queue, room <-chan struct{}) 
 	case <-room:
 		return nil
 	case <-ctx.Done():
-		return fmt.Errorf("%w: %q: %w", provider.ErrQueueFull, q.name, ctx.Err())
+		return queueFull(q, ctx.Err())
 	case <-s.gate.gone:
-		return fmt.Errorf("%w: %q: %w", provider.ErrQueueFull, q.name, provider.ErrClosed)
+		return queueFull(q, provider.ErrClosed)
 	}
+}
+
+// queueFull says which queue had no room until the wait ended for a reason.
+func queueFull(q *queue, ended error) error {
+	return fmt.Errorf("%w: %q: %w", provider.ErrQueueFull, q.name, ended)
 }
