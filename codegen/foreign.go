@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"google.golang.org/protobuf/compiler/protogen"
+	"google.golang.org/protobuf/reflect/protoreflect"
 
 	backstagev1 "github.com/backstage-go/backstage/schema/backstage/v1"
 )
@@ -16,15 +17,25 @@ func (l *loader) foreignOptions(file *protogen.File) {
 		return
 	}
 	for _, x := range file.Extensions {
-		number := backstagev1.E_Task.TypeDescriptor().Number()
-		extendee := x.Desc.ContainingMessage().FullName()
-		switch {
-		case x.Desc.FullName() == backstagev1.E_Task.TypeDescriptor().FullName():
+		if isCopy(x.Desc) {
 			l.importers(file, fmt.Sprintf("%s is a copy of %s under another path; import %q instead and delete the copy", file.Desc.Path(), OptionsPath, OptionsPath))
-		case x.Desc.Number() == number && (extendee == "google.protobuf.MethodOptions" || extendee == "google.protobuf.ServiceOptions"):
-			l.importers(file, fmt.Sprintf("%s has option %s with number %d, which belongs to %s", file.Desc.Path(), x.Desc.FullName(), number, OptionsPath))
+			return
+		}
+		if tookNumber(x.Desc) {
+			l.importers(file, fmt.Sprintf("%s has option %s with number %d, which belongs to %s", file.Desc.Path(), x.Desc.FullName(), x.Desc.Number(), OptionsPath))
 		}
 	}
+}
+
+func isCopy(x protoreflect.ExtensionDescriptor) bool {
+	name := x.FullName()
+	return name == backstagev1.E_Task.TypeDescriptor().FullName() || name == backstagev1.E_Defaults.TypeDescriptor().FullName()
+}
+
+func tookNumber(x protoreflect.ExtensionDescriptor) bool {
+	extended := x.ContainingMessage().FullName()
+	return extended == "google.protobuf.MethodOptions" && x.Number() == backstagev1.E_Task.TypeDescriptor().Number() ||
+		extended == "google.protobuf.ServiceOptions" && x.Number() == backstagev1.E_Defaults.TypeDescriptor().Number()
 }
 
 // importers reports a bad file where it is generated or imported.

@@ -19,11 +19,12 @@ func CheckFile(file *protogen.File) Diagnostics {
 		out = append(out, Diagnostic{Pos: pos, Near: near, Message: fmt.Sprintf(format, args...)})
 	}
 	goPackage := positionAt(file.Desc, []int32{fileOptions, fileOptionsGoPkg})
+	written := `"` + file.Proto.GetOptions().GetGoPackage() + `"`
 	switch name := string(file.GoPackageName); {
 	case !token.IsIdentifier(name) || name == "_":
-		add(goPackage, name, "go_package: %q is no name for a Go package", name)
+		add(goPackage, written, "go_package: %q is no name for a Go package", name)
 	case name == "main":
-		add(goPackage, "main", "go_package: package main cannot be imported")
+		add(goPackage, written, "go_package: package main cannot be imported")
 	}
 	name := path.Base(file.GeneratedFilenamePrefix)
 	if system := buildSuffix(name); system != "" {

@@ -42,7 +42,7 @@ func (l *loader) packageNames() {
 	for _, s := range l.program.Services {
 		if f := messages[s.GoImportPath]; f != nil {
 			l.errorf(s.Pos, "service %s becomes Go package %s, which is already that of the messages in %s",
-				s.desc.Desc.Name(), s.GoImportPath, f.Desc.Path())
+				s.desc.Desc.Name(), string(s.GoImportPath), f.Desc.Path())
 		}
 		other := services[s.GoImportPath]
 		if other == nil {
@@ -53,7 +53,7 @@ func (l *loader) packageNames() {
 			s, other = other, s
 		}
 		l.clash(s.Pos, other.Pos, "service %s becomes Go package %s, and so does %s",
-			s.desc.Desc.Name(), s.GoImportPath, other.FullName)
+			s.desc.Desc.Name(), string(s.GoImportPath), other.FullName)
 	}
 }
 

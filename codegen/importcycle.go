@@ -23,7 +23,7 @@ func (l *loader) importCycle(file *protogen.File, target *Task) *refusal {
 		way[i] = string(p)
 	}
 	return refuse("%s makes a cycle of Go packages: %s imports %s; move one of the tasks, or the messages they share, to a package of its own",
-		target.FullName, from, strings.Join(way, ", which imports "))
+		target.FullName, string(from), strings.Join(way, ", which imports "))
 }
 
 // goPath returns the chain of Go packages by which one imports another, nil

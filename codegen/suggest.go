@@ -5,7 +5,7 @@ import "strings"
 // Nearest returns the candidate that a misspelt name most likely stands for, or
 // "" when none is near enough to be worth suggesting.
 func Nearest(name string, candidates []string) string {
-	best, bestDistance := "", len(name)/3+2
+	best, bestDistance := "", len(name)/3+1
 	for _, c := range candidates {
 		if strings.EqualFold(c, name) {
 			return c

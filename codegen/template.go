@@ -29,7 +29,7 @@ type syntaxError struct {
 
 // Error returns what is wrong and where in the template.
 func (e *syntaxError) Error() string {
-	return fmt.Sprintf("%s at offset %d", e.text, e.offset)
+	return fmt.Sprintf("offset %d: %s", e.offset, e.text)
 }
 
 // parseTemplate splits a key template:

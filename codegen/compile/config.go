@@ -1,13 +1,13 @@
 package compile
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"go.yaml.in/yaml/v3"
 )
@@ -34,12 +34,26 @@ func readConfig(dir string, m *module) (*config, string, error) {
 		return nil, "", err
 	}
 	c := &config{}
-	decoder := yaml.NewDecoder(bytes.NewReader(text))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(c); err != nil && !errors.Is(err, io.EOF) {
-		return nil, "", fmt.Errorf("%s: %w", filepath.Join(at, ConfigFile), err)
+	if err := decodeKnown(text, c); err != nil {
+		return nil, "", fmt.Errorf("%s: %w", relative(dir, filepath.Join(at, ConfigFile)), err)
 	}
 	return c, at, nil
+}
+
+// decodeKnown refuses keys that mean nothing, with their line.
+func decodeKnown(text []byte, c *config) error {
+	var document yaml.Node
+	if err := yaml.Unmarshal(text, &document); err != nil || len(document.Content) == 0 {
+		return err
+	}
+	known := []string{"roots", "imports"}
+	keys := document.Content[0].Content
+	for i := 0; i < len(keys); i += 2 {
+		if key := keys[i]; !slices.Contains(known, key.Value) {
+			return fmt.Errorf("line %d: unknown key %q; known are %s", key.Line, key.Value, strings.Join(known, ", "))
+		}
+	}
+	return document.Decode(c)
 }
 
 // nearest returns the content of a file at a folder or above it in the module,

@@ -29,7 +29,7 @@ func (r *roots) infer(dir string, m *module) (codegen.Diagnostics, error) {
 			misfits = append(misfits, odd{file, pkg})
 			continue
 		}
-		r.addInferred(rootDir, fmt.Sprintf("because of %s, package %s", relative(dir, file), pkg))
+		r.addInferred(rootDir, fmt.Sprintf("%s has package %s", relative(dir, file), pkg))
 	}
 	var out codegen.Diagnostics
 	for _, x := range misfits {

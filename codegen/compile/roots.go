@@ -144,18 +144,25 @@ func (r *roots) overlap(dir string) error {
 			if outer.dir == inner.dir {
 				return fmt.Errorf("import root %s is given twice", relative(dir, outer.dir))
 			}
-			return fmt.Errorf("import root %s lies in import root %s, so a schema below both would have two names%s%s; keep one of them",
-				relative(dir, inner.dir), relative(dir, outer.dir), inner.because(), outer.because())
+			return fmt.Errorf("import root %s lies in import root %s, so a schema below both would have two names%s; keep one of them",
+				relative(dir, inner.dir), relative(dir, outer.dir), because(inner, outer))
 		}
 	}
 	return nil
 }
 
-func (r root) because() string {
-	if r.why == "" {
+// because says what led to inferred roots, in brackets.
+func because(list ...root) string {
+	var whys []string
+	for _, r := range list {
+		if r.why != "" {
+			whys = append(whys, r.why)
+		}
+	}
+	if whys == nil {
 		return ""
 	}
-	return " (" + r.why + ")"
+	return " (" + strings.Join(whys, "; ") + ")"
 }
 
 // importDirs are the folders that only serve imports.
