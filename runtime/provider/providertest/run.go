@@ -92,6 +92,17 @@ func checks() []check {
 		publishChecks(),
 		receiveChecks(),
 		settleChecks(),
+		leaseChecks(),
+		orderChecks(),
+		dedupeChecks(),
+		claimsChecks(),
+		delaysChecks(),
+		lendChecks(),
+		deadChecks(),
+		statsChecks(),
+		closeChecks(),
+		factsChecks(),
+		outageChecks(),
 	} {
 		all = append(all, group...)
 	}
