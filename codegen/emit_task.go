@@ -82,6 +82,9 @@ func (e *emitter) registration(t *Task) jen.Code {
 		}
 		list = append(list, field("Next", jen.Index().Add(backstage("Needs")).Values(needs...)))
 	}
+	if len(list) == 1 {
+		return backstage("Registration").Values(list...)
+	}
 	return backstage("Registration").Add(fields(list...))
 }
 

@@ -82,7 +82,7 @@ func resolveKey(text string, payload *protogen.Message) (key *Key, wrong, odd []
 		odd = append(odd, deprecatedFields(fields)...)
 		key.Parts = append(key.Parts, KeyPart{Fields: fields, Optional: s.optional})
 	}
-	if len(seen) == 0 {
+	if len(seen) == 0 && len(payload.Fields) > 0 {
 		odd = append(odd, complaint{message: "the key names no field, so all jobs share it"})
 	}
 	return key, wrong, odd

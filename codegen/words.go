@@ -3,6 +3,8 @@ package codegen
 import (
 	"fmt"
 	"strings"
+
+	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
 // runWords says how a worker runs the task, for people who read its handler.
@@ -66,29 +68,48 @@ func (b Backoff) String() string {
 
 // doc returns the schema's comment on the task, or what stands in for it.
 func (t *Task) doc() string {
-	if t.Comment == "" {
+	text, _ := cutDeprecation(t.Comment)
+	if text == "" {
 		return fmt.Sprintf("%s is task %s.", t.GoName, t.FullName)
 	}
-	return t.Comment
+	return text
 }
 
-// deprecation is the paragraph by which Go's tools know what is deprecated.
+// deprecation is the paragraph by which Go's tools know what is deprecated: that
+// of the comment, else one that says that the schema's option says so.
 func (t *Task) deprecation() string {
-	if !t.Deprecated || hasDeprecation(t.Comment) {
-		return ""
-	}
-	return fmt.Sprintf("Deprecated: the schema marks %s as deprecated.", t.FullName.Name())
+	return deprecation(t.Comment, t.Deprecated, t.FullName.Name())
+}
+
+func (s *Service) doc() string {
+	text, _ := cutDeprecation(s.Comment)
+	return text
 }
 
 func (s *Service) deprecation() string {
-	if !s.Deprecated || hasDeprecation(s.Comment) {
-		return ""
-	}
-	return fmt.Sprintf("Deprecated: the schema marks %s as deprecated.", s.FullName.Name())
+	return deprecation(s.Comment, s.Deprecated, s.FullName.Name())
 }
 
-func hasDeprecation(comment string) bool {
-	return strings.HasPrefix(comment, "Deprecated: ") || strings.Contains(comment, "\nDeprecated: ")
+func deprecation(comment string, deprecated bool, name protoreflect.Name) string {
+	_, paragraph := cutDeprecation(comment)
+	if paragraph == "" && deprecated {
+		return fmt.Sprintf("Deprecated: the schema marks %s as deprecated.", name)
+	}
+	return paragraph
+}
+
+// cutDeprecation takes the paragraph that begins with Deprecated: out of a
+// comment, because it goes last.
+func cutDeprecation(comment string) (text, paragraph string) {
+	var kept []string
+	for p := range strings.SplitSeq(comment, "\n\n") {
+		if strings.HasPrefix(p, "Deprecated: ") && paragraph == "" {
+			paragraph = p
+			continue
+		}
+		kept = append(kept, p)
+	}
+	return strings.Join(kept, "\n\n"), paragraph
 }
 
 func oneLine(s string) string {
