@@ -179,12 +179,18 @@ func (w *Worker) begin(ctx context.Context) (*session, error) {
 		return nil, err
 	}
 	s := newSession(w, byName, lanes)
-	s.sub, err = w.store.Jobs.Subscribe(ctx, provider.SubscribeOptions{
+	opts := provider.SubscribeOptions{
 		Worker:       w.cfg.Name,
 		Lanes:        lanes.all(),
 		MaxUnsettled: s.maxUnsettled(),
 		Lease:        w.cfg.Lease,
-	})
+	}
+	for _, r := range w.tasks {
+		policy := r.Policy.over(provider.Overrides{})
+		opts.LongestRun = max(opts.LongestRun, policy.Timeout)
+		opts.MaxAge = max(opts.MaxAge, policy.MaxAge)
+	}
+	s.sub, err = w.store.Jobs.Subscribe(ctx, opts)
 	if err != nil {
 		return nil, fmt.Errorf("subscribe: %w", err)
 	}

@@ -91,6 +91,13 @@ type SubscribeOptions struct {
 	// ties it to a session, the session's timeout is derived from it, so that a
 	// dead worker's jobs are taken over within one lease plus five seconds.
 	Lease time.Duration
+	// LongestRun is the longest timeout of the tasks that the worker runs, for a
+	// broker that takes a delivery back from a consumer which holds it longer. A
+	// job may carry a longer one of its own. Zero: not known.
+	LongestRun time.Duration
+	// MaxAge is the longest max age of those tasks, for a broker that deletes by
+	// age. A job may carry a longer one of its own. Zero: not known.
+	MaxAge time.Duration
 }
 
 // Lane is a queue as one worker serves it.
