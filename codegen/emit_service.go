@@ -58,7 +58,7 @@ func (e *emitter) handler() {
 	var methods, registrations []jen.Code
 	for _, t := range e.service.Tasks {
 		methods = append(methods,
-			comment(paragraphs(t.doc(), t.runWords(), t.deprecation())),
+			comment(paragraphs(t.doc(), t.RunWords(), t.deprecation())),
 			jen.Id(t.GoName).Params(e.handleParams(t, true)...).Error())
 		registrations = append(registrations,
 			jen.Id("Register"+t.GoName).Call(jen.Id("worker"), jen.Id("handler").Dot(t.GoName), jen.Id("opts").Op("...")))

@@ -18,7 +18,7 @@ func (e *emitter) task(t *Task) {
 }
 
 func (e *emitter) enqueue(t *Task) {
-	e.declare(paragraphs(t.doc(), t.makeWords(), t.deprecation()),
+	e.declare(paragraphs(t.doc(), t.MakeWords(), t.deprecation()),
 		jen.Func().Params(jen.Id("c").Op("*").Id("Client")).Id(t.GoName).
 			Params(jen.Id("ctx").Qual("context", "Context"), jen.Id("in").Add(e.message(t.Payload)), enqueueOptions()).
 			Params(backstage("Receipt"), jen.Error()).

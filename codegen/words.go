@@ -7,8 +7,8 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// runWords says how a worker runs the task, for people who read its handler.
-func (t *Task) runWords() string {
+// RunWords says how a worker runs the task, for people who read its handler.
+func (t *Task) RunWords() string {
 	p := t.Policy
 	words := fmt.Sprintf("Up to %d attempts of at most %s each, with %s.",
 		p.MaxAttempts.Value, formatDuration(p.Timeout.Value), p.Backoff.Value)
@@ -31,8 +31,8 @@ func (t *Task) runWords() string {
 	return words
 }
 
-// makeWords says what enqueueing does, for people who read the client.
-func (t *Task) makeWords() string {
+// MakeWords says what enqueueing does, for people who read the client.
+func (t *Task) MakeWords() string {
 	p := t.Policy
 	words := fmt.Sprintf("It enqueues on queue %q.", p.Queue.Value)
 	if p.Delay.Value != 0 {
