@@ -35,6 +35,7 @@ func bufRoots(dir string, m *module) (*roots, error) {
 	}
 	out := &roots{}
 	if text != nil {
+		out.whole = at == m.dir
 		var work bufWork
 		if err := yaml.Unmarshal(text, &work); err != nil {
 			return nil, fmt.Errorf("%s: %w", filepath.Join(at, "buf.work.yaml"), err)
@@ -52,6 +53,7 @@ func bufRoots(dir string, m *module) (*roots, error) {
 	if err := yaml.Unmarshal(text, &c); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(at, "buf.yaml"), err)
 	}
+	out.whole = at == m.dir
 	c.into(out, at, m)
 	return out, nil
 }

@@ -3,6 +3,7 @@ package compile
 import (
 	"errors"
 
+	"github.com/bufbuild/protocompile/linker"
 	"github.com/bufbuild/protocompile/reporter"
 
 	"github.com/backstage-go/backstage/codegen"
@@ -14,13 +15,30 @@ type collector struct {
 	found codegen.Diagnostics
 	// other is an error without a place.
 	other error
+	// unused are imports that nothing in their file needs.
+	unused []unusedImport
+}
+
+// An unusedImport is an import of a schema that it does not need to compile.
+type unusedImport struct {
+	name string
+	pos  codegen.Position
 }
 
 func (c *collector) reporter() reporter.Reporter {
 	return reporter.NewReporter(func(err reporter.ErrorWithPos) error {
 		c.add(err)
 		return nil
-	}, nil)
+	}, c.warn)
+}
+
+// warn keeps the one kind of warning that says something: the others are about
+// syntax statements and such.
+func (c *collector) warn(err reporter.ErrorWithPos) {
+	var unused linker.ErrorUnusedImport
+	if errors.As(err, &unused) {
+		c.unused = append(c.unused, unusedImport{unused.UnusedImport(), span(err)})
+	}
 }
 
 // add takes an error, once.

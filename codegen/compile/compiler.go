@@ -16,8 +16,7 @@ import (
 
 // compileSources links the schemas and returns the request that a plugin would
 // get from protoc for them.
-func compileSources(ctx context.Context, r *resolver) (*pluginpb.CodeGeneratorRequest, codegen.Diagnostics, error) {
-	c := &collector{}
+func compileSources(ctx context.Context, r *resolver, c *collector) (*pluginpb.CodeGeneratorRequest, codegen.Diagnostics, error) {
 	compiler := protocompile.Compiler{
 		Resolver:       r,
 		Reporter:       c.reporter(),

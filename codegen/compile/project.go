@@ -51,6 +51,7 @@ type Project struct {
 	sources sources
 	request *pluginpb.CodeGeneratorRequest
 	plugin  *protogen.Plugin
+	unused  []unusedImport
 }
 
 // Load finds, compiles and checks the schemas of a module. What is wrong with
@@ -117,9 +118,10 @@ func (p *Project) readRoots(ctx context.Context, o Options) error {
 	if len(diagnostics.Errors()) > 0 {
 		return nil
 	}
-	request, diagnostics, err := compileSources(ctx, r)
+	c := &collector{}
+	request, diagnostics, err := compileSources(ctx, r, c)
 	p.Diagnostics = append(p.Diagnostics, diagnostics...)
-	p.request = request
+	p.request, p.unused = request, c.unused
 	return err
 }
 
@@ -161,13 +163,20 @@ func (p *Project) check() error {
 func (p *Project) localize() {
 	for i := range p.Diagnostics {
 		d := &p.Diagnostics[i]
-		d.Pos.File = p.shown(d.Pos.File)
-		d.Other.File = p.shown(d.Other.File)
+		d.Pos = p.Locate(d.Pos)
+		d.Other = p.Locate(d.Other)
 	}
 	p.Diagnostics.Sort()
 	p.Diagnostics = slices.CompactFunc(p.Diagnostics, func(a, b codegen.Diagnostic) bool {
 		return a.Pos == b.Pos && a.Message == b.Message
 	})
+}
+
+// Locate returns a position in a schema with the file as it is printed, relative
+// to the working directory.
+func (p *Project) Locate(pos codegen.Position) codegen.Position {
+	pos.File = p.shown(pos.File)
+	return pos
 }
 
 // shown returns how a schema is printed. Without sources its name is all that

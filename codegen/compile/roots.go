@@ -26,7 +26,8 @@ type roots struct {
 	excluded []string
 	bufDeps  []string
 	// whole says that these are all schemas of the module, so that what no
-	// schema generates any more is stale.
+	// schema generates any more is stale. A configuration in a folder of the
+	// module speaks for that folder only.
 	whole bool
 }
 
@@ -66,7 +67,7 @@ func generatedRoots(ctx context.Context, o Options, dir string, m *module) (*roo
 	if err != nil {
 		return nil, nil, err
 	}
-	out := &roots{whole: true}
+	out := &roots{whole: c == nil || at == m.dir}
 	if c != nil {
 		if err := out.addImports(ctx, c.Imports, at, m); err != nil {
 			return nil, nil, err
@@ -80,7 +81,6 @@ func generatedRoots(ctx context.Context, o Options, dir string, m *module) (*roo
 		return nil, nil, err
 	}
 	if buf != nil {
-		buf.whole = true
 		buf.list = append(buf.list, out.list...)
 		return buf, nil, nil
 	}
