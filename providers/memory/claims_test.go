@@ -91,7 +91,7 @@ func TestAckWaitsForAPendingClaimOfANextJob(t *testing.T) {
 func TestAnAckThatWaitedTooLongIsRefused(t *testing.T) {
 	simulated(t, func(d *desk) {
 		d.publish(d.job("q", named("parent")))
-		w, heir := d.worker(d.p, "q"), d.worker(d.open2(), "q")
+		w, heir := d.worker(d.p, "q"), d.worker(d.another(), "q")
 		run := w.one("parent")
 		d.claim(d.p.Claims, "key", "another", time.Minute, false)
 		done := make(chan error, 1)
@@ -173,7 +173,7 @@ func TestScopesNeverSeeEachOther(t *testing.T) {
 		if found, err := delaysB.Cancel(d.Context(), j.ID); !found || err != nil {
 			d.Errorf("cancel: %v, %v", found, err)
 		}
-		again, _ := d.open2().Lend("a")
+		again, _ := d.another().Lend("a")
 		for _, c := range []struct {
 			what   string
 			delays provider.Delays

@@ -136,7 +136,7 @@ func TestPromotersPublishEachJobOnce(t *testing.T) {
 			return stored(jobs, provider.OutcomeStored)
 		}
 		for range 5 {
-			lent, _ := d.open2().Lend("a")
+			lent, _ := d.another().Lend("a")
 			d.promote(lent, p.publish)
 		}
 		time.Sleep(time.Minute)
@@ -320,7 +320,7 @@ func TestPromoteWithoutAPublishEndsWithItsContextOrItsProvider(t *testing.T) {
 		if err := d.promote(d.p.Delays, nil)(); err != nil {
 			d.Errorf("promote: %v; want nil", err)
 		}
-		p := d.open2()
+		p := d.another()
 		done := make(chan error, 1)
 		go func() { done <- p.Delays.Promote(d.Context(), nil) }()
 		synctest.Wait()
@@ -357,5 +357,18 @@ func TestWithLentDelaysNothingIsHeldHere(t *testing.T) {
 		if held := d.numbers("q").Held; held.String() != "unknown" {
 			d.Errorf("held: %v; want unknown, because the lender knows", held)
 		}
+	})
+}
+
+// watched is what somebody puts around a capability.
+type watched struct{ provider.Delays }
+
+func TestDelaysWithSomethingAroundThemAreStillTheProvidersOwn(t *testing.T) {
+	simulated(t, func(d *desk) {
+		d.p.Delays = watched{d.p.Delays}
+		d.publish(d.job("q", named("a"), after(time.Second)))
+		w := d.worker(d.p, "q")
+		d.retry(w.one("a"), provider.SnoozedAgain, time.Second)
+		w.inOrder("a")
 	})
 }

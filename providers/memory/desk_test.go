@@ -176,8 +176,8 @@ func known[T any](t *testing.T, m provider.Measure[T]) T {
 	return v
 }
 
-// open2 opens the store as another process, with nothing configured.
-func (d *desk) open2() *provider.Provider {
+// another opens the store as another process, with nothing configured.
+func (d *desk) another() *provider.Provider {
 	d.Helper()
 	return d.open(memory.Config{})
 }

@@ -12,7 +12,7 @@ import (
 
 func TestWhatADroppedProcessHeldIsTakenOverWhenItsLeaseEnds(t *testing.T) {
 	simulated(t, func(d *desk) {
-		doomed := d.open2()
+		doomed := d.another()
 		w, heir := d.worker(doomed, "q"), d.worker(d.p, "other", "q")
 		d.publish(d.job("q", named("a")))
 		start := time.Now()
@@ -51,7 +51,7 @@ func TestWhatADroppedProcessHeldIsTakenOverWhenItsLeaseEnds(t *testing.T) {
 
 func TestTakeoverGoesAheadOfTheLanes(t *testing.T) {
 	simulated(t, func(d *desk) {
-		doomed := d.open2()
+		doomed := d.another()
 		d.publish(d.job("low", named("left")), d.job("high", named("h1")), d.job("high", named("h2")))
 		d.worker(doomed, "low").one("left")
 		d.store.Drop(doomed)
@@ -64,7 +64,7 @@ func TestTakeoverGoesAheadOfTheLanes(t *testing.T) {
 
 func TestAReceiverThatSleepsTakesOverWhatWasTakenMeanwhile(t *testing.T) {
 	simulated(t, func(d *desk) {
-		doomed := d.open2()
+		doomed := d.another()
 		w, heir := d.worker(doomed, "q"), d.worker(d.p, "q")
 		got := make(chan string, 1)
 		ctx, cancel := context.WithCancel(d.Context())

@@ -68,14 +68,14 @@ func (q *queue) resume(e *entry, now time.Time) {
 	q.rouse()
 }
 
-// take removes the ready entry that starts next, nil if there is none.
+// take removes and returns the ready entry that starts next, nil if there is none.
 func (q *queue) take() *entry {
-	fresh, any := q.ready.first()
-	if e, ok := q.early.first(); ok && (!any || e.place < fresh.place) {
+	fresh, some := q.ready.first()
+	if e, ok := q.early.first(); ok && (!some || e.place < fresh.place) {
 		q.early.remove(e)
 		return e
 	}
-	if any {
+	if some {
 		q.ready.pop()
 	}
 	return fresh

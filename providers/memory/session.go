@@ -15,9 +15,6 @@ type session struct {
 	name        string
 	reservation time.Duration
 
-	delays *delays // of the store's own scope
-	claims *claims
-
 	gate          gate
 	dropped       bool
 	subscriptions map[*subscription]struct{}
@@ -31,13 +28,11 @@ func newSession(config Config) *session {
 		gate:          newGate(),
 		subscriptions: make(map[*subscription]struct{}),
 	}
-	s.delays = &delays{session: s, scope: s.store.own, facts: delayFacts(false)}
-	s.claims = &claims{session: s, table: &s.store.own.claims}
 	s.provider = &provider.Provider{
 		Name:   config.Name,
 		Jobs:   (*jobs)(s),
-		Delays: s.delays,
-		Claims: s.claims,
+		Delays: &delays{session: s, scope: s.store.own, facts: delayFacts(false)},
+		Claims: &claims{session: s, table: &s.store.own.claims},
 		Stats:  (*stats)(s),
 		Dead:   (*deadLetters)(s),
 		Events: &provider.Events{},
@@ -48,11 +43,18 @@ func newSession(config Config) *session {
 	return s
 }
 
-// ownDelays says whether Delays is what Open put there, and not lent by another.
-func (s *session) ownDelays() bool { return s.provider.Delays == provider.Delays(s.delays) }
+// ownDelays says whether the provider's Delays are its own, perhaps with something
+// around them, and not lent by another.
+func (s *session) ownDelays() bool {
+	d := s.provider.Delays
+	return d != nil && !d.Facts().Lent
+}
 
-// ownClaims says the same of Claims.
-func (s *session) ownClaims() bool { return s.provider.Claims == provider.Claims(s.claims) }
+// ownClaims says the same of its Claims.
+func (s *session) ownClaims() bool {
+	c := s.provider.Claims
+	return c != nil && !c.Facts().Lent
+}
 
 // usable returns why a call has to fail before it has done anything. The caller
 // has the lock.

@@ -87,11 +87,11 @@ func TestAfterCloseEveryCallSaysSo(t *testing.T) {
 func TestCloseWaitsForCallsUnderWayUntilItsContextEnds(t *testing.T) {
 	simulated(t, func(d *desk) {
 		d.open(memory.Config{Bounds: map[string]int{"q": 1}})
-		other := d.open2()
+		other := d.another()
 		d.publish(d.job("q", named("a")))
 		w := d.worker(d.p, "q")
 		for _, room := range []bool{true, false} {
-			p := d.open2()
+			p := d.another()
 			run := w.receive(1)[0]
 			answer := make(chan provider.Stored, 1)
 			go func() {
@@ -125,7 +125,7 @@ func TestDropEndsCallsUnderWay(t *testing.T) {
 	simulated(t, func(d *desk) {
 		d.open(memory.Config{Bounds: map[string]int{"q": 1}})
 		d.publish(d.job("q", named("a")))
-		p := d.open2()
+		p := d.another()
 		w := d.worker(p, "r")
 		ended := make(chan error, 3)
 		go func() {

@@ -47,8 +47,9 @@ func (s *Store) Drop(p *provider.Provider) bool {
 }
 
 // Put stores bytes in a queue as a broker would: those of a record become a job
-// like any other, and all others wait until a worker meets them, who moves them to
-// the dead letters. It is for tests of what happens to them.
+// like any other, and all others wait until a worker meets them and moves them to
+// the dead letters. It is for tests of what happens to them. Neither bounds nor
+// claims apply.
 func (s *Store) Put(queue string, record []byte) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

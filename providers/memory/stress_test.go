@@ -69,7 +69,7 @@ func TestACrowdLosesNothingAndRunsNothingTwice(t *testing.T) {
 	defer cancel()
 	var crowd sync.WaitGroup
 	for n := range processes {
-		p := d.open2()
+		p := d.another()
 		crowd.Go(func() { d.client(ctx, p, n, jobs, keys) })
 		for range 2 {
 			w := d.worker(p, "a", "b")
