@@ -1,0 +1,115 @@
+# The workshop of Backstage: everything here needs Go, make, a POSIX shell and the
+# Go module proxy, and nothing else. Every target says what it does as it runs, and
+# a step that fails is named; `make -k test` goes on after a failure.
+
+# The linter, pinned: a new release must not turn an old commit red.
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+
+# Every module of the repository: this one, and those in folders of their own.
+MODULES := $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.*/*' -exec dirname {} \; | sort)
+
+# How many packages are tested at once. Tests of leases measure time: they need a
+# share of a core, whatever the machine's load.
+PARALLEL := 2
+
+# TESTFLAGS goes to every go test, for example: make unit TESTFLAGS=-v
+TESTFLAGS :=
+# ORDERS goes to the demo: make demo ORDERS=my-orders.jsonl
+ORDERS :=
+
+# STEP begins a recipe: it says what the step does, in the words of `make help`, and
+# at the end how long it took or that it failed. Each recipe is one shell.
+STEP = set -eu; began=$$(date +%s); \
+	trap 'code=$$?; if [ $$code -eq 0 ]; then echo "== $@: ok in $$(($$(date +%s) - began)) s"; else echo "== $@: FAILED (alone: make $@)" >&2; fi; exit $$code' EXIT; \
+	printf '\n== %s ' '$@'; sed -n 's/^$@:.*\#\# //p' Makefile
+
+# RACE sets race to -race where programs can be built with it.
+RACE = race=-race; go build -race runtime/cgo 2>/dev/null || \
+	{ race=; echo '   no C compiler (or no race detector for this system): the tests run WITHOUT -race'; }
+
+# $(call each,COMMAND) runs a command in every module.
+each = for module in $(MODULES); do echo "   $(1)   (module $$module)"; (cd $$module && $(1)); done
+
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+.PHONY: help test demo soak lint fmt vet vet-darwin vet-windows staticcheck rules unit bench generate golden tidy
+
+help: ## lists the targets
+	@echo 'Backstage: typed, durable tasks for Go. Targets:'; echo
+	@sed -n 's/^\([a-z-]*\):.*## \(.*\)/\1|\2/p' Makefile | \
+		while IFS='|' read -r name text; do printf '  make %-12s %s\n' "$$name" "$$text"; done
+
+# --- what users and continuous integration run
+
+test: fmt vet vet-darwin vet-windows staticcheck unit ## checks everything: the steps fmt, vet, vet-darwin, vet-windows, staticcheck, unit
+	@printf '\n== test: all steps are ok\n'
+
+demo: ## runs the quickstart: orders, a retry, a dead letter, a worker that is killed (ORDERS=file takes yours)
+	@$(STEP); go run ./examples/quickstart $(ORDERS)
+
+soak: ## runs the long forms of the tests, and every provider's suite 20 times; ends within an hour
+	@$(STEP); $(RACE); end=$$((began + 3500)); \
+	left() { seconds=$$((end - $$(date +%s))); [ $$seconds -gt 0 ] || { echo "   the hour is over before $$1" >&2; exit 1; }; }; \
+	echo '   the suite of every provider, 20 times in a row'; \
+	for package in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./providers/...); do \
+		left "$$package"; \
+		go test $$race -count=20 -run '^TestProvider$$' -timeout $${seconds}s $(TESTFLAGS) $$package; \
+	done; \
+	echo '   the long forms (BACKSTAGE_SOAK=1), one package after the other'; \
+	for package in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
+		left "$$package"; \
+		BACKSTAGE_SOAK=1 go test $$race -count=1 -timeout $${seconds}s $(TESTFLAGS) $$package; \
+	done
+
+# --- the steps of test
+
+lint: fmt vet staticcheck rules ## checks how the code is written: the steps fmt, vet, staticcheck, rules
+
+fmt: ## names the Go files that gofmt would change
+	@$(STEP); gofmt=$$(command -v gofmt || echo "$$(go env GOROOT)/bin/gofmt"); \
+	wrong=$$(find . -name '*.go' -not -path '*/testdata/*' -not -path './.*/*' -exec "$$gofmt" -l {} +); \
+	if [ -n "$$wrong" ]; then echo "not formatted (gofmt -w mends it):"; echo "$$wrong"; exit 1; fi
+
+vet: ## looks for mistakes with go vet, in every module
+	@$(STEP); $(call each,go vet ./...)
+
+vet-darwin: ## does the same as on macOS: whatever builds for one system only is seen there
+	@$(STEP); export GOOS=darwin CGO_ENABLED=0; $(call each,go vet ./...)
+
+vet-windows: ## does the same as on Windows
+	@$(STEP); export GOOS=windows CGO_ENABLED=0; $(call each,go vet ./...)
+
+# Golden schemas deprecate messages on purpose, and the code generated for them uses
+# these messages: only there SA1019 (use of something deprecated) says nothing.
+staticcheck: ## looks for mistakes with staticcheck, pinned, in every module (staticcheck.conf)
+	@$(STEP); check() { [ $$# -lt 2 ] || go run $(STATICCHECK) "$$@"; }; \
+	for module in $(MODULES); do \
+		echo "   staticcheck ./...   (module $$module)"; cd "$(CURDIR)/$$module"; packages=$$(go list ./...); \
+		check -checks=inherit $$(echo "$$packages" | grep -v /golden/); \
+		check -checks=inherit,-SA1019 $$(echo "$$packages" | grep /golden/); \
+	done
+
+rules: ## holds the repository to its own rules: who imports whom, what is documented, how long things may get
+	@$(STEP); go test -count=1 ./internal/rules
+
+unit: ## runs all tests of every module, with the race detector where there is a C compiler
+	@$(STEP); $(RACE); \
+	echo '   compiling first (SQLite in pure Go takes its time), so that no test measures a compiler'; \
+	$(call each,go build $$race -o /dev/null ./...); \
+	$(call each,go test $$race -vet=off -p $(PARALLEL) -timeout 15m $(TESTFLAGS) ./...)
+
+# --- for those who change things
+
+bench: ## measures against bare loops and peers, as ratios within one run (module bench/)
+	@$(STEP); cd bench; go test -run '^$$' -bench . -benchmem -timeout 55m $(TESTFLAGS) ./...
+
+generate: golden ## generates what is generated: golden trees, then go generate in every module
+	@$(STEP); $(call each,go generate ./...)
+
+golden: ## rewrites the golden trees and errors from their schemas (go test -update); read the diff
+	@$(STEP); for folder in $$(grep -rl --include='*_test.go' 'flag.Bool("update"' . | xargs -n 1 dirname | sort -u); do \
+		echo "   $$folder"; (cd $$folder && go test -count=1 . -update); \
+	done
+
+tidy: ## says what go mod tidy would change, in every module, and changes nothing
+	@$(STEP); $(call each,go mod tidy -diff)
