@@ -13,9 +13,9 @@ import (
 func TestSettlementTable(t *testing.T) {
 	t.Parallel()
 	var (
-		now     = time.Unix(1_000_000, 0)
-		boom    = errors.New("boom")
-		dead    = func(class string, attempt int32) provider.Failure {
+		now  = time.Unix(1_000_000, 0)
+		boom = errors.New("boom")
+		dead = func(class string, attempt int32) provider.Failure {
 			return provider.Failure{At: now, Class: class, Message: "boom", Worker: "w", Attempt: attempt}
 		}
 		retried = func(class string, after time.Duration, attempt int32) provider.Again {
