@@ -32,11 +32,15 @@ type Client struct {
 	enqueue EnqueueFunc
 }
 
-// NewClient returns a client on a provider. It fails only for a nil provider;
-// what a task needs and the provider lacks is found by the generated NewClient.
+// NewClient returns a client on a provider. It fails for a nil provider and for a
+// configuration that is out of range; what a task needs and the provider lacks is
+// found by the generated NewClient.
 func NewClient(p *provider.Provider, cfg ClientConfig) (*Client, error) {
 	if p == nil || p.Jobs == nil {
 		return nil, errors.New("new client: the provider is nil")
+	}
+	if cfg.PayloadLimit < 0 {
+		return nil, errors.New("new client: PayloadLimit must not be negative")
 	}
 	cfg.PayloadLimit = first(cfg.PayloadLimit, DefaultPayloadLimit)
 	c := &Client{cfg: cfg, store: store{p}}

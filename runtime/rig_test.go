@@ -41,6 +41,12 @@ func inBubble(t *testing.T, test func(r *rig)) {
 	synctest.Test(t, func(t *testing.T) { test(newRig(t, false)) })
 }
 
+// inBubbleSub is inBubble for a row of a table.
+func inBubbleSub(t *testing.T, name string, test func(r *rig)) {
+	t.Helper()
+	t.Run(name, func(t *testing.T) { inBubble(t, test) })
+}
+
 // inRounds runs a test twice: with the provider's own Delays and Claims, and with
 // those lent by a second store.
 func inRounds(t *testing.T, test func(r *rig)) {

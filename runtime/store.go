@@ -182,10 +182,10 @@ func (s store) check(need Needs) []error {
 		missing = append(missing, &MissingError{Provider: s.Name, Capability: capability, Need: what + " of task " + need.Task, Remedy: remedy})
 	}
 	if need.Delay && s.Delays == nil {
-		lack("Delays", "delayed jobs", s.lendRemedy("Delays"))
+		lack("Delays", "delayed jobs", s.lendRemedy())
 	}
 	if need.Dedupe && s.Claims == nil {
-		lack("Claims", "dedupe keys", s.lendRemedy("Claims"))
+		lack("Claims", "dedupe keys", s.lendRemedy())
 	}
 	if need.Order && !s.Jobs.Facts().Ordered {
 		lack("order per key", "ordering keys", "run the task on a provider that keeps order, or remove its ordering_key")
@@ -193,8 +193,8 @@ func (s store) check(need Needs) []error {
 	return missing
 }
 
-func (s store) lendRemedy(capability string) string {
-	return fmt.Sprintf("lend it some, for example p.%s = of redis.Lend(%q)", capability, s.Name)
+func (s store) lendRemedy() string {
+	return fmt.Sprintf("lend it some, for example p.Delays, p.Claims = redis.Lend(%q)", s.Name)
 }
 
 // claimTTL is how long a confirmed claim holds.

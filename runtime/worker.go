@@ -129,12 +129,15 @@ func (w *Worker) Name() string { return w.cfg.Name }
 // handler; signal.NotifyContext makes the context that a program wants.
 func (w *Worker) Run(ctx context.Context) error {
 	s, err := w.begin(ctx)
-	if err != nil {
+	if s == nil {
 		return err
 	}
 	w.observe(WorkerStarted{Worker: w.cfg.Name, Queues: s.lanes.names()})
 	w.cfg.Logger.Info("worker started", "worker", w.cfg.Name, "queues", s.lanes.names(), "concurrency", w.cfg.Concurrency)
 	err = s.run(ctx)
+	w.mu.Lock()
+	w.session = nil
+	w.mu.Unlock()
 	w.observe(WorkerStopped{Worker: w.cfg.Name, Err: err})
 	w.cfg.Logger.Info("worker stopped", "worker", w.cfg.Name, "error", err)
 	return err
@@ -162,16 +165,34 @@ func (w *Worker) observe(e Event) {
 func (w *Worker) register(r *registered) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	if w.began {
+		w.cfg.Logger.Error("a task was registered after Run was called, and is not run by this worker", "worker", w.cfg.Name, "task", r.Name)
+		return
+	}
 	w.tasks = append(w.tasks, r)
 }
 
 // begin checks everything that can be wrong before a job is received, and
-// subscribes.
+// subscribes. It returns no session if ctx ends before that.
 func (w *Worker) begin(ctx context.Context) (*session, error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	if w.began {
+		w.mu.Unlock()
 		return nil, errors.New("worker has run already; make a new one")
+	}
+	w.began = true
+	w.mu.Unlock()
+	s, err := w.newSession(ctx)
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.began, w.session = s != nil, s
+	return s, err
+}
+
+// newSession is begin without the lock, which Health takes meanwhile.
+func (w *Worker) newSession(ctx context.Context) (*session, error) {
+	if len(w.tasks) == 0 {
+		return nil, errors.New("no task is registered; call the Register function of a generated package")
 	}
 	byName, err := w.byName()
 	lanes, laneErr := w.laneSet()
@@ -191,19 +212,18 @@ func (w *Worker) begin(ctx context.Context) (*session, error) {
 		opts.MaxAge = max(opts.MaxAge, policy.MaxAge)
 	}
 	s.sub, err = w.store.Jobs.Subscribe(ctx, opts)
-	if err != nil {
-		return nil, fmt.Errorf("subscribe: %w", err)
+	switch {
+	case err == nil:
+		return s, nil
+	case ctx.Err() != nil:
+		return nil, nil
 	}
-	w.began, w.session = true, s
-	return s, nil
+	return nil, fmt.Errorf("subscribe: %w", err)
 }
 
 // byName returns the tasks by all names that they accept. Each name has one
 // handler.
 func (w *Worker) byName() (map[string]*registered, error) {
-	if len(w.tasks) == 0 {
-		return nil, errors.New("no task is registered; call the Register function of a generated package")
-	}
 	byName := make(map[string]*registered)
 	var wrong []error
 	add := func(name, as string, r *registered) {
@@ -232,7 +252,7 @@ func (w *Worker) missing() error {
 	if w.store.Delays == nil && w.store.Jobs.Facts().Retries != provider.RetriesAll {
 		for _, r := range w.tasks {
 			missing = append(missing, &MissingError{Provider: w.store.Name, Capability: "Delays",
-				Need: "retries of task " + r.Name, Remedy: w.store.lendRemedy("Delays")})
+				Need: "retries of task " + r.Name, Remedy: w.store.lendRemedy()})
 		}
 	}
 	for _, r := range w.tasks {
