@@ -34,9 +34,10 @@ func newImportNames(file *jen.File, declared []string) *importNames {
 	return im
 }
 
-// localNames are the parameters and variables of generated code.
+// localNames are the parameters and variables of generated code, and init, which
+// Go lets no import be named.
 func localNames() []string {
-	return []string{"c", "ctx", "enqueuer", "err", "handle", "handler", "in", "n", "next", "opts", "worker"}
+	return []string{"c", "ctx", "enqueuer", "err", "handle", "handler", "in", "init", "n", "next", "opts", "worker"}
 }
 
 // add names a package, the first time that it is used.
