@@ -1,0 +1,92 @@
+package embedded
+
+// batch is what the writer puts into one transaction.
+type batch struct {
+	settlements  []*settlement
+	errands      []*errand
+	extensions   []*extension
+	publications []*publication
+	receptions   []*reception
+}
+
+// add sorts a piece in.
+func (b *batch) add(p piece) {
+	switch p := p.(type) {
+	case *settlement:
+		b.settlements = append(b.settlements, p)
+	case *errand:
+		b.errands = append(b.errands, p)
+	case *extension:
+		b.extensions = append(b.extensions, p)
+	case *publication:
+		b.publications = append(b.publications, p)
+	case *reception:
+		b.receptions = append(b.receptions, p)
+	}
+}
+
+func (b *batch) empty() bool {
+	return len(b.settlements)+len(b.errands)+len(b.extensions)+len(b.publications)+len(b.receptions) == 0
+}
+
+// pieces lists all. Receivers come first, because what they start is what keeps
+// the next transaction full.
+func (b *batch) pieces() []piece {
+	var all []piece
+	for _, p := range b.receptions {
+		all = append(all, p)
+	}
+	for _, p := range b.extensions {
+		all = append(all, p)
+	}
+	for _, p := range b.settlements {
+		all = append(all, p)
+	}
+	for _, p := range b.errands {
+		all = append(all, p)
+	}
+	for _, p := range b.publications {
+		all = append(all, p)
+	}
+	return all
+}
+
+// apply does everything in a transaction, in the order in which it helps: what
+// ends jobs makes room for what brings them, and both come before what hands them
+// out.
+func (b *batch) apply(t *transaction) {
+	t.settle(b.settlements)
+	for _, e := range b.errands {
+		e.own = e.run(t)
+	}
+	t.extend(b.extensions)
+	for _, p := range b.publications {
+		p.stage(t)
+	}
+	t.incoming.flush()
+	for _, r := range b.receptions {
+		r.claim(t)
+	}
+}
+
+// finish tells all what became of the transaction.
+func (b *batch) finish(w *writer, err error) {
+	for _, p := range b.pieces() {
+		p.finish(w, err)
+	}
+}
+
+// byNeed splits a batch that found the disk full: what only gives room back, what
+// needs some, and what clients want to add.
+func (b *batch) byNeed() (light, heavy, publications *batch) {
+	light, heavy, publications = new(batch), new(batch), &batch{publications: b.publications}
+	b.publications = nil
+	for _, p := range b.pieces() {
+		if p.light() {
+			light.add(p)
+		} else {
+			heavy.add(p)
+		}
+	}
+	return light, heavy, publications
+}

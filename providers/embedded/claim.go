@@ -1,0 +1,160 @@
+package embedded
+
+import (
+	"database/sql"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// reception is one call of Receive.
+type reception struct {
+	request
+	sub   *subscription
+	lanes []int64
+	most  int
+	sweep bool // look into all lanes, not only those that just got something
+
+	run int64 // the fence of what it got
+	got []claimed
+}
+
+// claimed is a job that starts.
+type claimed struct {
+	n, q, pos, key, crashes int64
+	body                    []byte
+}
+
+func (r *reception) light() bool { return false }
+
+// finish hands over what was claimed, or parks the call until there is something.
+func (r *reception) finish(w *writer, err error) {
+	switch {
+	case err != nil:
+		r.answer(err)
+	case len(r.got) == 0:
+		r.sweep = false
+		if r.park() {
+			w.parked.receptions = append(w.parked.receptions, r)
+		}
+	case !r.answer(nil):
+		w.giveBack(r)
+	}
+}
+
+// giveBack releases what was claimed for a caller that has left, as if it had
+// never started.
+func (w *writer) giveBack(r *reception) {
+	list := r.got
+	run := r.run
+	_ = w.submit(newErrand(func(t *transaction) error {
+		for i := range list {
+			t.putBack(&list[i], run)
+		}
+		return nil
+	}))
+}
+
+const (
+	sqlLapsed = `select r.n, r.q, r.pos, j.key, r.crashes, j.body from running r join job j on j.n = r.n
+where r.lease <= ? and r.q = ? limit ?`
+	sqlTakeOver = "update running set run = ?, lease = ?, crashes = crashes + 1 where n in (select value from json_each(?))"
+	sqlWaiting  = `select r.n, r.pos, j.key, j.body from ready r left join job j on j.n = r.n
+where r.q = ? order by r.pos limit ?`
+	sqlStart   = "insert into running (n, run, q, lease, crashes, pos) select n, ?, q, ?, 0, pos from ready where q = ? and pos <= ?"
+	sqlStarted = "delete from ready where q = ? and pos <= ?"
+	sqlPutBack = "delete from running where n = ? and run = ?"
+	sqlUncrash = "update running set lease = 0, crashes = ? where n = ? and run = ?"
+)
+
+// claim starts jobs for a reception: first those of dead workers, then what is
+// ready in its lanes, in their order.
+func (r *reception) claim(t *transaction) {
+	r.run, r.got = 0, r.got[:0]
+	if t.now-r.sub.tookOver >= int64(takeoverEvery) || t.now < r.sub.tookOver {
+		r.sub.tookOver = t.now
+		r.takeOver(t)
+	}
+	if r.sweep && !t.w.store.ownDelays() {
+		t.promote(scopeOwn)
+	}
+	for _, q := range r.lanes {
+		if len(r.got) >= r.most {
+			return
+		}
+		if r.sweep || t.lanes[q] {
+			r.start(t, q)
+		}
+	}
+}
+
+// fence returns the run number of this reception.
+func (r *reception) fence(t *transaction) int64 {
+	if r.run == 0 {
+		r.run = t.next()
+	}
+	return r.run
+}
+
+// takeOver starts what dead workers left.
+func (r *reception) takeOver(t *transaction) {
+	for _, q := range r.lanes {
+		if len(r.got) >= r.most {
+			break
+		}
+		t.query(sqlLapsed, []any{t.now, q, r.most - len(r.got)}, func(rows *sql.Rows) error {
+			var c claimed
+			err := rows.Scan(&c.n, &c.q, &c.pos, &c.key, &c.crashes, &c.body)
+			c.crashes++
+			r.got = append(r.got, c)
+			return err
+		})
+	}
+	if len(r.got) > 0 {
+		t.exec(sqlTakeOver, r.fence(t), t.after(r.sub.lease), numbers(r.got, func(c claimed) int64 { return c.n }))
+	}
+}
+
+// start starts what is ready in one lane.
+func (r *reception) start(t *transaction, q int64) {
+	var last int64
+	var ghosts []int64
+	count := 0
+	t.query(sqlWaiting, []any{q, r.most - len(r.got)}, func(rows *sql.Rows) error {
+		c := claimed{q: q}
+		var key sql.NullInt64
+		err := rows.Scan(&c.n, &c.pos, &key, &c.body)
+		last = c.pos
+		count++
+		if !key.Valid {
+			ghosts = append(ghosts, c.n)
+			return err
+		}
+		c.key = key.Int64
+		r.got = append(r.got, c)
+		return err
+	})
+	if count == 0 {
+		delete(t.lanes, q)
+		return
+	}
+	t.exec(sqlStart, r.fence(t), t.after(r.sub.lease), q, last)
+	t.exec(sqlStarted, q, last)
+	if len(ghosts) > 0 {
+		t.exec(sqlDropRuns, numbers(ghosts, same))
+		t.tally(q).depth -= int64(len(ghosts))
+		t.w.store.emit(provider.Event{Kind: provider.Ghost, Queue: r.sub.name(q), Count: int64(len(ghosts)), Message: "waiting jobs without a body were removed"})
+	}
+}
+
+// putBack undoes a claim whose caller had left.
+func (t *transaction) putBack(c *claimed, run int64) {
+	if c.crashes > 0 {
+		// A taken-over job keeps its crashes: it lapses at once, and the next
+		// takeover counts this one.
+		t.exec(sqlUncrash, c.crashes-1, c.n, run)
+		return
+	}
+	if t.exec(sqlPutBack, c.n, run) > 0 {
+		t.makeReady(c.q, c.pos, c.n)
+	}
+}

@@ -1,0 +1,63 @@
+package embedded
+
+import (
+	"errors"
+	"hash/fnv"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+var (
+	errIncomplete = errors.New("the job has no id, no task or no queue")
+	errNoDelays   = errors.New("the job has a delay, and the provider's own delays are replaced")
+)
+
+// entry is a job on its way into the file, with what the file needs to know of it.
+type entry struct {
+	job  provider.Job
+	body []byte
+	key  int64
+	// filled in by a transaction:
+	q, n int64
+}
+
+// newEntry makes a job's record. It runs in the caller's goroutine, so that the
+// writer only writes.
+func newEntry(job provider.Job) (entry, error) {
+	if job.ID == "" || job.Task == "" || job.Queue == "" {
+		return entry{}, errIncomplete
+	}
+	body, err := provider.Marshal(&job)
+	if err != nil {
+		return entry{}, err
+	}
+	return entry{job: job, body: body, key: hashKey(job.OrderingKey)}, nil
+}
+
+// hashKey makes an ordering key a number, never 0. Two keys with one number wait
+// for each other, which costs them time and nothing else.
+func hashKey(key string) int64 {
+	if key == "" {
+		return 0
+	}
+	n := hash(key)
+	if n == 0 {
+		return 1
+	}
+	return n
+}
+
+func hash(s string) int64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(s))
+	return int64(h.Sum64())
+}
+
+// after returns when something is due that waits from now.
+func (t *transaction) after(d time.Duration) int64 {
+	if due := t.now + int64(d); due >= t.now {
+		return due
+	}
+	return forever
+}

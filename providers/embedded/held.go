@@ -1,0 +1,191 @@
+package embedded
+
+import (
+	"context"
+	"database/sql"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// heldRow is a job that waits for its time.
+type heldRow struct {
+	n, scope, q, due, idh, pos, token int64
+
+	key  int64
+	body []byte
+}
+
+const (
+	sqlHeldByID = `select h.n, h.q, h.due, h.pos, h.token, j.key, j.body from held h join job j on j.n = h.n
+where h.scope = ? and h.idh = ?`
+	sqlRenew    = "update held set due = ?, token = 0 where n = ?"
+	sqlDropHeld = "delete from held where n = ?"
+	sqlDropJob  = "delete from job where n = ?"
+)
+
+func (t *transaction) insertHeld(h heldRow) {
+	t.exec(t.w.insert.held.one, h.n, h.scope, h.q, h.due, h.idh, h.pos, h.token)
+	t.heldUntil(h.scope, h.due)
+	t.tally(h.q).held++
+}
+
+// heldUntil notes when a promoter of the scope has something to do.
+func (t *transaction) heldUntil(scope, due int64) {
+	t.stir = true
+	if t.due == nil {
+		t.due = make(map[int64]int64)
+	}
+	if earlier, ok := t.due[scope]; !ok || due < earlier {
+		t.due[scope] = due
+	}
+}
+
+// hold keeps a job for its time. A copy of it that is held already is replaced,
+// and keeps its place in its key.
+func (t *transaction) hold(scope int64, e *entry) {
+	due := t.after(e.job.Delay)
+	if old := t.heldCopy(scope, e); old != nil {
+		if old.q == e.q && old.key == e.key {
+			t.exec(sqlSetBody, e.body, old.n)
+			t.exec(sqlRenew, due, old.n)
+			t.heldUntil(scope, due)
+			t.uncount(scope, e.q)
+			return
+		}
+		t.dropHeld(*old)
+	}
+	e.n = t.next()
+	t.insertJobs([]*entry{e})
+	t.insertHeld(heldRow{n: e.n, scope: scope, q: e.q, due: due, idh: hash(e.job.ID)})
+}
+
+// uncount takes back what arrivals counted for a job that replaces one.
+func (t *transaction) uncount(scope, q int64) {
+	if scope == scopeOwn {
+		t.tally(q).depth--
+	}
+}
+
+// heldCopy finds a held copy of a job in the same state.
+func (t *transaction) heldCopy(scope int64, e *entry) *heldRow {
+	for _, h := range t.heldByID(scope, e.job.ID) {
+		if old, err := provider.Unmarshal(h.body); err == nil && old.SameStamp(&e.job) {
+			return &h
+		}
+	}
+	return nil
+}
+
+// heldByID finds the held jobs whose id may be this one.
+func (t *transaction) heldByID(scope int64, id string) []heldRow {
+	var found []heldRow
+	t.query(sqlHeldByID, []any{scope, hash(id)}, func(rows *sql.Rows) error {
+		h := heldRow{scope: scope}
+		err := rows.Scan(&h.n, &h.q, &h.due, &h.pos, &h.token, &h.key, &h.body)
+		found = append(found, h)
+		return err
+	})
+	return found
+}
+
+// dropHeld removes a held job.
+func (t *transaction) dropHeld(h heldRow) {
+	t.exec(sqlDropHeld, h.n)
+	t.exec(sqlDropJob, h.n)
+	t.forgotten(h)
+}
+
+// delays are provider.Delays within a scope.
+type delays struct {
+	store *store
+	scope scopeRef
+}
+
+// Hold keeps jobs until they are due: provider.Delays.
+func (d *delays) Hold(ctx context.Context, jobs []provider.Job) []provider.Stored {
+	results := make([]provider.Stored, len(jobs))
+	entries := make([]entry, 0, len(jobs))
+	places := make([]int, 0, len(jobs))
+	for i := range jobs {
+		results[i] = provider.Stored{ID: jobs[i].ID, Outcome: provider.OutcomeRefused}
+		e, err := newEntry(jobs[i])
+		if err != nil {
+			results[i].Err = err
+			continue
+		}
+		entries, places = append(entries, e), append(places, i)
+	}
+	for done := 0; done < len(entries); {
+		n := portion(entries[done:])
+		outcome, err := d.hold(ctx, entries[done:done+n])
+		for _, at := range places[done : done+n] {
+			results[at].Outcome, results[at].Err = outcome, err
+		}
+		done += n
+	}
+	return results
+}
+
+func (d *delays) hold(ctx context.Context, entries []entry) (provider.Outcome, error) {
+	return d.store.storing(ctx, func(t *transaction) error {
+		scope := d.scope.id(t)
+		for i := range entries {
+			e := &entries[i]
+			e.q = t.queue(scope, e.job.Queue)
+			if scope == scopeOwn {
+				t.tally(e.q).depth++
+			}
+			t.hold(scope, e)
+		}
+		return nil
+	})
+}
+
+// Cancel removes held jobs that never started: provider.Delays. What a promoter is
+// publishing at this moment is not held any more.
+func (d *delays) Cancel(ctx context.Context, id string) (bool, error) {
+	var found bool
+	err := d.store.doFreeing(ctx, func(t *transaction) error {
+		found = false
+		scope := d.scope.id(t)
+		for _, h := range t.heldByID(scope, id) {
+			job, err := provider.Unmarshal(h.body)
+			reserved := h.token != 0 && h.due > t.now
+			if err != nil || job.ID != id || started(&job) || reserved {
+				continue
+			}
+			t.dropHeld(h)
+			t.free(scope, job.Dedupe.Key, id)
+			found = true
+		}
+		return nil
+	})
+	return found && err == nil, err
+}
+
+// started reports whether a held job has run before. To be parked is not to run.
+func started(job *provider.Job) bool {
+	c := job.Counters
+	return c.Failures+c.Crashes+c.Snoozes+c.Starts > 0
+}
+
+// Held counts the jobs of a queue that are held: provider.Delays.
+func (d *delays) Held(ctx context.Context, queue string) (provider.Measure[int64], error) {
+	scope, found, err := d.scope.find(ctx, d.store)
+	if err != nil {
+		return provider.Measure[int64]{}, err
+	}
+	var held int64
+	if found {
+		_, err = d.store.readRow(ctx, "select held from queue where scope = ? and name = ?", []any{scope, queue}, &held)
+	}
+	if err != nil {
+		return provider.Measure[int64]{}, err
+	}
+	return provider.Measured(held), nil
+}
+
+// Facts describes the delays: provider.Delays.
+func (d *delays) Facts() provider.DelayFacts {
+	return provider.DelayFacts{Lent: d.scope.lent, Finest: finest, Addressable: true, Countable: true}
+}

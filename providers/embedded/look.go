@@ -1,0 +1,140 @@
+package embedded
+
+import (
+	"database/sql"
+	"time"
+)
+
+const (
+	// takeoverEvery is how often a dead worker's jobs are looked for.
+	takeoverEvery = 500 * time.Millisecond
+	// retryEvery is how often publishing calls that wait for room or for another's
+	// claim are tried again.
+	retryEvery = 50 * time.Millisecond
+	// idleLook is how often the writer looks at all.
+	idleLook = time.Minute
+)
+
+// parked are calls that the writer has looked at and that wait for something.
+type parked struct {
+	receptions   []*reception
+	publications []*publication
+	due          bool // they should be tried, even if nothing else waits
+}
+
+// collect takes all that are parked into a batch. Their callers may have left.
+func (p *parked) collect(b *batch) {
+	for _, r := range p.receptions {
+		if r.take() {
+			r.sweep = r.sweep || p.due
+			b.receptions = append(b.receptions, r)
+		}
+	}
+	for _, c := range p.publications {
+		if c.take() {
+			b.publications = append(b.publications, c)
+		}
+	}
+	clear(p.receptions)
+	clear(p.publications)
+	p.receptions, p.publications, p.due = p.receptions[:0], p.publications[:0], false
+}
+
+// nextLook is how long after the last look the next is due.
+func (w *writer) nextLook() time.Duration {
+	next := idleLook
+	if w.upkeep.wrote {
+		next = upkeepEvery
+	}
+	waiting := w.store.promoters.any()
+	if len(w.parked.receptions) > 0 {
+		next, waiting = min(next, takeoverEvery), true
+	}
+	if len(w.parked.publications) > 0 {
+		next, waiting = min(next, retryEvery), true
+	}
+	if poll := w.store.waker.interval(); poll > 0 && waiting {
+		next = min(next, poll)
+	}
+	return next
+}
+
+// look finds out, by reading alone, whether what is parked should be tried again:
+// a transaction that finds nothing would keep other processes waiting.
+func (w *writer) look() {
+	now := time.Now()
+	w.looked = now
+	if w.changedElsewhere() {
+		w.store.promoters.tellAll()
+		w.parked.due = w.parked.due || len(w.parked.publications) > 0 || w.anyReady()
+	}
+	if len(w.parked.publications) > 0 {
+		w.parked.due = true
+	}
+	if len(w.parked.receptions) > 0 && now.Sub(w.upkeep.tookOver) >= takeoverEvery {
+		w.upkeep.tookOver = now
+		w.parked.due = w.parked.due || w.anyLapsed()
+	}
+	w.keepUp(now)
+}
+
+// changedElsewhere reports whether another connection has written since it was
+// last asked.
+func (w *writer) changedElsewhere() bool {
+	var version int64
+	if !w.read("pragma data_version", nil, &version) {
+		return false
+	}
+	changed := version != w.upkeep.version
+	w.upkeep.version = version
+	return changed
+}
+
+// anyReady reports whether a lane of a parked reception has work.
+func (w *writer) anyReady() bool {
+	var one int
+	for _, r := range w.parked.receptions {
+		for _, lane := range r.lanes {
+			if w.read("select 1 from ready where q = ? limit 1", []any{lane}, &one) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// anyLapsed reports whether a lane of a parked reception has jobs of a dead
+// worker, or jobs to promote.
+func (w *writer) anyLapsed() bool {
+	lanes := make(map[int64]bool)
+	for _, r := range w.parked.receptions {
+		for _, lane := range r.lanes {
+			lanes[lane] = true
+		}
+	}
+	found := false
+	_ = w.stmtQuery("select distinct q from running where lease <= ?", []any{w.store.in.now()}, func(rows *sql.Rows) error {
+		var q int64
+		err := rows.Scan(&q)
+		found = found || lanes[q]
+		return err
+	})
+	return found || !w.store.ownDelays() && w.anyDue()
+}
+
+// anyDue reports whether jobs of our own are due that nobody promotes.
+func (w *writer) anyDue() bool {
+	var one int
+	return w.read("select 1 from held where scope = 0 and due <= ? limit 1", []any{w.store.in.now()}, &one)
+}
+
+// read reads one row outside a transaction. What it cannot read now, the next look
+// will.
+func (w *writer) read(query string, args []any, into ...any) bool {
+	found := false
+	err := w.stmtQuery(query, args, func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(into...)
+	})
+	return err == nil && found
+}

@@ -1,0 +1,180 @@
+package embedded
+
+import (
+	"database/sql"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// ending is the kind of a settlement.
+type ending int
+
+const (
+	endNone ending = iota
+	endAck
+	endRetry
+	endDead
+	endRelease
+	endForeign // bytes that are no record
+)
+
+// settlement is one call that ends a run.
+type settlement struct {
+	request
+	d     *delivery
+	kind  ending
+	next  []entry          // endAck
+	body  []byte           // endRetry, endDead, and endRelease if the record changes
+	again provider.Again   // endRetry
+	last  provider.Failure // endDead, endForeign
+
+	claims bool  // the provider's claims are its own
+	own    error // why this one is refused, though the transaction is fine
+}
+
+func (s *settlement) light() bool {
+	return len(s.next) == 0 && (s.kind == endAck || s.kind == endRelease)
+}
+
+// finish takes over the outcome.
+func (s *settlement) finish(_ *writer, err error) {
+	if err == nil {
+		err = s.own
+	}
+	s.d.settled(err)
+	s.answer(err)
+}
+
+const (
+	sqlFindRuns = "select n, run from running where n in (select value from json_each(?))"
+	sqlDropRuns = "delete from running where n in (select value from json_each(?))"
+	sqlDropJobs = "delete from job where n in (select value from json_each(?))"
+	sqlSetBody  = "update job set body = ? where n = ?"
+)
+
+func settlementJob(s *settlement) int64 { return s.d.n }
+
+// settle does all settlements of a batch. A run whose number is not the one on
+// record is no longer its worker's.
+func (t *transaction) settle(list []*settlement) {
+	if len(list) == 0 {
+		return
+	}
+	runs := make(map[int64]int64, len(list))
+	t.query(sqlFindRuns, []any{numbers(list, settlementJob)}, func(rows *sql.Rows) error {
+		var n, run int64
+		err := rows.Scan(&n, &run)
+		runs[n] = run
+		return err
+	})
+	valid := make([]*settlement, 0, len(list))
+	t.settled = make(map[int64]int64, len(list))
+	for _, s := range list {
+		if s.own = t.refuse(s, runs); s.own == nil {
+			t.settled[s.d.n] = s.d.run
+			valid = append(valid, s)
+		}
+	}
+	if len(valid) == 0 {
+		return
+	}
+	t.exec(sqlDropRuns, numbers(valid, settlementJob))
+	gone := make([]*settlement, 0, len(valid))
+	for _, s := range valid {
+		if t.end(s) {
+			gone = append(gone, s)
+		}
+	}
+	if len(gone) > 0 {
+		t.exec(sqlDropJobs, numbers(gone, settlementJob))
+	}
+}
+
+// refuse says why a settlement is not to be done.
+func (t *transaction) refuse(s *settlement, runs map[int64]int64) error {
+	if s.d.isSettled() {
+		return provider.ErrSettled
+	}
+	if runs[s.d.n] != s.d.run {
+		return &provider.LostError{Stored: s.d.storedEarlier()}
+	}
+	if t.settled[s.d.n] == s.d.run {
+		return provider.ErrSettled
+	}
+	if s.kind == endDead && !t.roomForDead() {
+		return ErrDeadLettersFull
+	}
+	if !s.claims {
+		return nil
+	}
+	for i := range s.next {
+		if job := &s.next[i].job; job.Dedupe.Key != "" && t.pendingFor(job) {
+			return provider.ErrDedupePending
+		}
+	}
+	return nil
+}
+
+// end does one settlement, and reports whether the job leaves the table.
+func (t *transaction) end(s *settlement) bool {
+	d := s.d
+	switch s.kind {
+	case endAck:
+		t.done(s)
+		t.handOff(s)
+		return true
+	case endRetry:
+		t.exec(sqlSetBody, s.body, d.n)
+		t.again(d, s.again)
+		return false
+	case endRelease:
+		if s.body != nil {
+			t.exec(sqlSetBody, s.body, d.n)
+		}
+		t.makeReady(d.q, d.pos, d.n)
+		return false
+	default:
+		t.bury(s)
+		return true
+	}
+}
+
+// done ends a job that had its outcome.
+func (t *transaction) done(s *settlement) {
+	t.tally(s.d.q).depth--
+	t.leave(s.d.q, s.d.key, s.d.pos)
+	if s.d.job.Dedupe.UntilDone && s.claims {
+		t.free(scopeOwn, s.d.job.Dedupe.Key, s.d.job.ID)
+	}
+}
+
+// handOff stores the next jobs. One whose key another job holds is merged into it.
+func (t *transaction) handOff(s *settlement) {
+	for i := range s.next {
+		e := &s.next[i]
+		if s.claims && e.job.Dedupe.Key != "" {
+			if _, ok := t.claimFor(&e.job); !ok {
+				continue
+			}
+		}
+		e.q = t.queue(scopeOwn, e.job.Queue)
+		t.incoming.add(e)
+	}
+}
+
+// again lets a job wait for another run. With an ordering key it keeps its place;
+// otherwise it goes to the end of its queue when it is due.
+func (t *transaction) again(d *delivery, again provider.Again) {
+	pos := d.pos
+	if again.After > 0 {
+		if d.key == 0 {
+			pos = 0
+		}
+		t.insertHeld(heldRow{n: d.n, scope: scopeOwn, q: d.q, due: t.after(again.After), idh: hash(d.job.ID), pos: pos})
+		return
+	}
+	if d.key == 0 {
+		pos = t.next()
+	}
+	t.makeReady(d.q, pos, d.n)
+}

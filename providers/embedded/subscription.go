@@ -1,0 +1,181 @@
+package embedded
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// shortestLease is what a heartbeat can keep up with on a slow disk.
+const shortestLease = 100 * time.Millisecond
+
+// subscription is one worker: provider.Subscription.
+type subscription struct {
+	store *store
+	lease time.Duration
+	lanes map[string]int64
+
+	settling gate // calls that settle or beat
+	ended    context.Context
+	end      context.CancelFunc
+
+	tookOver int64 // when it last looked for a dead worker's jobs; the writer's
+}
+
+// Subscribe makes a worker: provider.Jobs.
+func (s *store) Subscribe(ctx context.Context, opts provider.SubscribeOptions) (provider.Subscription, error) {
+	if err := checkOptions(opts); err != nil {
+		return nil, err
+	}
+	lanes := make(map[string]int64, len(opts.Lanes))
+	err := s.do(ctx, func(t *transaction) error {
+		for _, lane := range opts.Lanes {
+			lanes[lane.Queue] = t.queue(scopeOwn, lane.Queue)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("subscribing: %w", err)
+	}
+	sub := &subscription{store: s, lease: opts.Lease, lanes: lanes}
+	sub.ended, sub.end = context.WithCancel(s.closing)
+	return sub, nil
+}
+
+func checkOptions(opts provider.SubscribeOptions) error {
+	switch {
+	case opts.Worker == "":
+		return setupError("a worker has no name", "give SubscribeOptions.Worker a unique one")
+	case len(opts.Lanes) == 0:
+		return setupError("worker "+opts.Worker+" has no lanes", "name at least one queue")
+	case opts.Lease < shortestLease:
+		return setupError(fmt.Sprintf("a lease of %s is too short", opts.Lease), fmt.Sprintf("use at least %s", shortestLease))
+	}
+	for _, lane := range opts.Lanes {
+		if lane.Queue == "" {
+			return setupError("worker "+opts.Worker+" has a lane without a queue", "name the queue")
+		}
+	}
+	return nil
+}
+
+// orphanPatience is how long Receive waits, after its context has ended, for a
+// transaction that may have started jobs for it.
+const orphanPatience = 700 * time.Millisecond
+
+// Receive hands out jobs: provider.Subscription.
+func (s *subscription) Receive(ctx context.Context, lanes []string, most int) ([]provider.Delivery, error) {
+	ids := make([]int64, len(lanes))
+	for i, name := range lanes {
+		q, ok := s.lanes[name]
+		if !ok {
+			return nil, fmt.Errorf("queue %q is not subscribed", name)
+		}
+		ids[i] = q
+	}
+	if most <= 0 || len(lanes) == 0 {
+		return nil, errors.New("receiving needs lanes and room for a delivery")
+	}
+	if !s.store.calls.enter() {
+		return nil, provider.ErrClosed
+	}
+	defer s.store.calls.leave()
+	within, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.ended, cancel)()
+	for backoff := firstBackoff; ; backoff = min(2*backoff, lastBackoff) {
+		if within.Err() != nil {
+			return nil, s.whyEnded(ctx)
+		}
+		deliveries, err := s.receive(within, ids, most)
+		if len(deliveries) > 0 {
+			return deliveries, nil
+		}
+		if final(err) {
+			return nil, err
+		}
+		if err != nil {
+			sleep(within, backoff)
+		}
+	}
+}
+
+// How long Receive rests after an error, growing from the first to the last.
+const (
+	firstBackoff = 20 * time.Millisecond
+	lastBackoff  = time.Second
+)
+
+// whyEnded says why Receive ends without deliveries.
+func (s *subscription) whyEnded(ctx context.Context) error {
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return provider.ErrClosed
+}
+
+// receive waits for one transaction that has jobs for us. It may return none
+// without an error if all it had were no records.
+func (s *subscription) receive(ctx context.Context, lanes []int64, most int) ([]provider.Delivery, error) {
+	r := &reception{request: newRequest(), sub: s, lanes: lanes, most: most, sweep: true}
+	if err := s.store.writer.submit(r); err != nil {
+		return nil, err
+	}
+	switch r.await(ctx, orphanPatience) {
+	case fateAnswered:
+		if r.err != nil {
+			return nil, r.err
+		}
+		return s.deliver(ctx, r), nil
+	case fateAbandoned:
+		r.err = ctx.Err()
+	}
+	return nil, ctx.Err()
+}
+
+// deliver makes deliveries of what was claimed.
+func (s *subscription) deliver(ctx context.Context, r *reception) []provider.Delivery {
+	deliveries := make([]provider.Delivery, 0, len(r.got))
+	list := make([]delivery, len(r.got))
+	for i := range r.got {
+		c, d := &r.got[i], &list[i]
+		d.sub, d.n, d.run, d.q, d.pos, d.key, d.crashes = s, c.n, r.run, c.q, c.pos, c.key, c.crashes
+		job, err := provider.Unmarshal(c.body)
+		if err != nil {
+			s.bury(ctx, d, c.body)
+			continue
+		}
+		job.Counters.Crashes += int32(c.crashes)
+		d.job = job
+		deliveries = append(deliveries, d)
+	}
+	return deliveries
+}
+
+// bury dead-letters bytes that are no record. If that fails, their lease ends and
+// the next worker tries.
+func (s *subscription) bury(ctx context.Context, d *delivery, body []byte) {
+	apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if d.settle(apart, &settlement{kind: endForeign, body: body}) == nil {
+		s.store.foreign([]string{s.name(d.q)})
+	}
+}
+
+func (s *subscription) name(q int64) string {
+	for name, id := range s.lanes {
+		if id == q {
+			return name
+		}
+	}
+	return ""
+}
+
+// Close ends the worker: provider.Subscription.
+func (s *subscription) Close(ctx context.Context) error {
+	s.end()
+	return s.settling.close(ctx)
+}

@@ -1,0 +1,62 @@
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+	"github.com/backstage-go/backstage/runtime/provider/providertest"
+)
+
+func TestProvider(t *testing.T) {
+	providertest.Run(t, func(t *testing.T) providertest.Harness {
+		path, lender := filepath.Join(t.TempDir(), "jobs.db"), filepath.Join(t.TempDir(), "lender.db")
+		return providertest.Harness{
+			Open:   func() (*provider.Provider, error) { return openForSuite(path) },
+			Lender: func() (*provider.Provider, error) { return openForSuite(lender) },
+			Lease:  500 * time.Millisecond,
+			Bound:  func(queue string, n int) error { return bindQueue(path, queue, n) },
+			Garbage: func(queue string, b []byte) error {
+				return putBytes(path, queue, b)
+			},
+		}
+	})
+}
+
+func openForSuite(path string) (*provider.Provider, error) {
+	return Open(path, Config{PromotionLease: time.Second})
+}
+
+func bindQueue(path, queue string, n int) error {
+	p, err := Open(path, Config{Bounds: map[string]int{queue: n}})
+	if err != nil {
+		return err
+	}
+	return p.Close(context.Background())
+}
+
+// putBytes does what no provider does: it writes to the file behind its back.
+func putBytes(path, queue string, b []byte) error {
+	db, err := sql.Open("sqlite", dsn(path, internals{}, "busy_timeout(5000)"))
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	for _, statement := range []string{
+		"insert into job (n, q, key, body) select (select depth + 1 from queue where q = 0), q, 0, ?2 from queue where scope = 0 and name = ?1",
+		"insert into ready (q, pos, n) select q, (select depth + 1 from queue where q = 0), (select depth + 1 from queue where q = 0) from queue where scope = 0 and name = ?1",
+		"update queue set depth = depth + 1 where q = 0 or scope = 0 and name = ?1",
+	} {
+		args := []any{queue, b}
+		if statement[:8] != "insert i" || statement[12:15] != "job" {
+			args = args[:1]
+		}
+		if _, err := db.Exec(statement, args...); err != nil {
+			return err
+		}
+	}
+	return nil
+}

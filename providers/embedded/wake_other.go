@@ -1,0 +1,5 @@
+//go:build !linux
+
+package embedded
+
+func newWaker(*sideFile) (waker, error) { return poller{}, nil }

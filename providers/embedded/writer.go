@@ -1,0 +1,326 @@
+package embedded
+
+import (
+	"context"
+	"database/sql"
+	"errors"
+	"fmt"
+	"runtime"
+	"sync"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// writer is the one goroutine of a provider that writes. It takes what waits, puts
+// it into one transaction, answers, and takes again: whatever arrives while the
+// disk syncs shares the next sync.
+type writer struct {
+	store  *store
+	conn   *sql.Conn
+	stmts  map[string]*sql.Stmt
+	insert insertings
+	queues map[scopedName]int64 // those on record
+	turn   turnstile
+	parked parked
+	upkeep upkeep
+	block  blockage
+	looked time.Time // when look was last called
+	timer  *time.Timer
+
+	mu      sync.Mutex
+	waiting []piece
+	spare   []piece
+	closed  bool
+
+	signal chan struct{} // something waits
+	drain  chan struct{} // closed: end when nothing waits
+	stop   chan struct{} // closed: end now
+	ended  chan struct{}
+
+	ending, cutting sync.Once
+}
+
+func newWriter(s *store, conn *sql.Conn) *writer {
+	return &writer{
+		store: s, conn: conn,
+		stmts:  make(map[string]*sql.Stmt),
+		insert: newInsertings(),
+		queues: make(map[scopedName]int64),
+		turn:   turnstile{side: s.side},
+		looked: time.Now(),
+		timer:  time.NewTimer(time.Hour),
+		signal: make(chan struct{}, 1),
+		drain:  make(chan struct{}),
+		stop:   make(chan struct{}),
+		ended:  make(chan struct{}),
+	}
+}
+
+// submit hands a piece to the writer.
+func (w *writer) submit(p piece) error {
+	w.mu.Lock()
+	if w.closed {
+		w.mu.Unlock()
+		return provider.ErrClosed
+	}
+	w.waiting = append(w.waiting, p)
+	w.mu.Unlock()
+	select {
+	case w.signal <- struct{}{}:
+	default:
+	}
+	return nil
+}
+
+// run is the writer's goroutine. It ends when the provider is closed.
+func (w *writer) run() {
+	defer close(w.ended)
+	defer w.abandonAll()
+	for w.wait() {
+		if err := w.round(); errors.Is(err, errStopped) {
+			return
+		}
+	}
+}
+
+// wait sleeps until there is something to do, and reports whether to go on.
+func (w *writer) wait() bool {
+	rest := w.nextLook() - time.Since(w.looked)
+	if rest <= 0 {
+		w.look()
+		return true
+	}
+	w.timer.Reset(rest)
+	select {
+	case <-w.stop:
+		return false
+	case <-w.drain:
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		return len(w.waiting) > 0
+	case <-w.signal:
+	case <-w.store.waker.poked():
+		w.look()
+	case <-w.timer.C:
+		w.look()
+	}
+	return true
+}
+
+// round does one transaction's work, if there is any.
+func (w *writer) round() error {
+	if !w.busy() {
+		return nil
+	}
+	if err := w.enter(); err != nil {
+		return err
+	}
+	b := w.collect()
+	if b.empty() {
+		w.turn.leave()
+		return nil
+	}
+	w.process(b)
+	return nil
+}
+
+// busy reports whether something waits or should be tried again.
+func (w *writer) busy() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return len(w.waiting) > 0 || w.parked.due
+}
+
+// yields is how often the writer lets others run before it takes what waits: each
+// that just got its answer may bring more, for which another sync would be due.
+const yields = 3
+
+// mostPieces bounds a transaction, so that nobody waits long for its end.
+const mostPieces = 2048
+
+// collect takes what waits, and what is parked.
+func (w *writer) collect() *batch {
+	for range yields {
+		runtime.Gosched()
+	}
+	w.mu.Lock()
+	list := w.waiting
+	w.waiting = w.spare[:0]
+	if len(list) > mostPieces {
+		w.waiting = append(w.waiting, list[mostPieces:]...)
+		list = list[:mostPieces]
+		select {
+		case w.signal <- struct{}{}:
+		default:
+		}
+	}
+	w.mu.Unlock()
+	b := new(batch)
+	w.parked.collect(b)
+	for i, p := range list {
+		if p.base().take() {
+			b.add(p)
+		}
+		list[i] = nil
+	}
+	w.mu.Lock()
+	w.spare = list[:0]
+	w.mu.Unlock()
+	return b
+}
+
+// process does a batch, and answers all of it. The write lock is given back before
+// the answers, if all went well.
+func (w *writer) process(b *batch) {
+	t, err := w.attempt(b)
+	if err == nil {
+		w.turn.leave()
+		w.after(b, t)
+		return
+	}
+	w.rescue(b, err)
+	w.turn.leave()
+}
+
+// attempt does a batch in one transaction.
+func (w *writer) attempt(b *batch) (*transaction, error) {
+	t, err := w.beginPatiently()
+	if err != nil {
+		return nil, err
+	}
+	w.point("begun")
+	b.apply(t)
+	return t, t.commit()
+}
+
+// after tells of a transaction that is on record: callers, other processes,
+// promoters.
+func (w *writer) after(b *batch, t *transaction) {
+	w.block.over(w.store)
+	w.upkeep.wrote = w.upkeep.wrote || t.seq != t.stored || len(t.tallies) > 0
+	if t.stir {
+		w.store.waker.wake()
+	}
+	b.finish(w, nil)
+	for scope, due := range t.due {
+		w.store.promoters.tell(scope, due)
+	}
+}
+
+// fail answers a batch with an error.
+func (w *writer) fail(b *batch, err error) {
+	w.block.failed(w.store, err)
+	b.finish(w, err)
+}
+
+// rescue saves of a batch that failed what can be saved.
+func (w *writer) rescue(b *batch, err error) {
+	switch {
+	case primary(err) == codeFull:
+		w.rescueFromFull(b)
+	case errors.Is(err, errStopped):
+		w.fail(b, provider.ErrClosed)
+	case concernsFile(err):
+		w.fail(b, err)
+	default:
+		w.oneByOne(b)
+	}
+}
+
+// rescueFromFull does what needs no room first, because it gives some back, and
+// publishes last. Publishing calls share their fate: none would find what the
+// others did not.
+func (w *writer) rescueFromFull(b *batch) {
+	light, heavy, publications := b.byNeed()
+	if err := w.try(light); err != nil {
+		w.oneByOne(light)
+	}
+	w.oneByOne(heavy)
+	if err := w.try(publications); err != nil {
+		w.fail(publications, err)
+	}
+}
+
+// try does a batch in a transaction of its own, and answers it if that went well.
+func (w *writer) try(b *batch) error {
+	if b.empty() {
+		return nil
+	}
+	t, err := w.attempt(b)
+	if err == nil {
+		w.after(b, t)
+	}
+	return err
+}
+
+// oneByOne does each piece in a transaction of its own, so that one cannot spoil
+// the others'.
+func (w *writer) oneByOne(b *batch) {
+	for _, p := range b.pieces() {
+		single := new(batch)
+		single.add(p)
+		if err := w.try(single); err != nil {
+			w.fail(single, err)
+		}
+	}
+}
+
+// abandonAll answers what nobody will do any more.
+func (w *writer) abandonAll() {
+	w.mu.Lock()
+	w.closed = true
+	list := w.waiting
+	w.waiting = nil
+	w.mu.Unlock()
+	b := new(batch)
+	w.parked.collect(b)
+	for _, p := range list {
+		if p.base().take() {
+			b.add(p)
+		}
+	}
+	for _, p := range b.pieces() {
+		p.base().answer(provider.ErrClosed)
+	}
+}
+
+// finish lets the writer end: when nothing waits any more, or at once when ctx ends.
+// It may be called again, and reports whether the writer has ended.
+func (w *writer) finish(ctx context.Context) bool {
+	w.ending.Do(func() { close(w.drain) })
+	select {
+	case <-w.ended:
+		return true
+	case <-ctx.Done():
+	}
+	w.cutting.Do(func() { close(w.stop) })
+	select {
+	case <-w.ended:
+		return true
+	case <-time.After(time.Second): // it is in a transaction, on a disk that hangs
+		return false
+	}
+}
+
+func (w *writer) closeStatements() {
+	for _, stmt := range w.stmts {
+		_ = stmt.Close()
+	}
+	_ = w.conn.Close()
+}
+
+// whyLate says why a call's context ended before its answer.
+func (w *writer) whyLate(ctx context.Context) error {
+	if blocked := w.block.cause(); blocked != nil {
+		return fmt.Errorf("%w: %w", ctx.Err(), blocked)
+	}
+	return ctx.Err()
+}
+
+// point is where tests end the process.
+func (w *writer) point(name string) {
+	if w.store.in.hook != nil {
+		w.store.in.hook(name)
+	}
+}
