@@ -95,6 +95,9 @@ func isOurs(name string, m *module) bool {
 
 // parse builds the syntax tree and checks what can be checked on it alone.
 func (s *source) parse() codegen.Diagnostics {
+	if found := s.characters(); found != nil {
+		return found
+	}
 	c := &collector{}
 	tree, err := parser.Parse(s.name, bytes.NewReader([]byte(s.text)), reporter.NewHandler(c.reporter()))
 	if len(c.found) > 0 || err != nil {

@@ -409,7 +409,7 @@ type OddNames struct {
 	ProtoMessage_     string                 `protobuf:"bytes,4,opt,name=proto_message,json=protoMessage,proto3" json:"proto_message,omitempty"`
 	Id                string                 `protobuf:"bytes,5,opt,name=id,proto3" json:"id,omitempty"`
 	GetId_            string                 `protobuf:"bytes,6,opt,name=get_id,json=getId,proto3" json:"get_id,omitempty"`
-	XId               string                 `protobuf:"bytes,7,opt,name=_id,json=Id,proto3" json:"_id,omitempty"`
+	XOwn              string                 `protobuf:"bytes,7,opt,name=_own,json=Own,proto3" json:"_own,omitempty"`
 	A_1B              string                 `protobuf:"bytes,8,opt,name=a_1b,json=a1b,proto3" json:"a_1b,omitempty"`
 	Id2X              string                 `protobuf:"bytes,9,opt,name=id2x,proto3" json:"id2x,omitempty"`
 	X2                string                 `protobuf:"bytes,10,opt,name=_2,json=2,proto3" json:"_2,omitempty"`
@@ -493,9 +493,9 @@ func (x *OddNames) GetGetId_() string {
 	return ""
 }
 
-func (x *OddNames) GetXId() string {
+func (x *OddNames) GetXOwn() string {
 	if x != nil {
-		return x.XId
+		return x.XOwn
 	}
 	return ""
 }
@@ -729,7 +729,7 @@ const file_keys_v1_keys_tasks_proto_rawDesc = "" +
 	"\x03Sub\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id\x12\x12\n" +
 	"\x04flag\x18\x02 \x01(\bR\x04flag\x12\x1e\n" +
-	"\x03sub\x18\x03 \x01(\v2\f.keys.v1.SubR\x03sub\"\xe0\x02\n" +
+	"\x03sub\x18\x03 \x01(\v2\f.keys.v1.SubR\x03sub\"\xe2\x02\n" +
 	"\bOddNames\x12\x14\n" +
 	"\x05reset\x18\x01 \x01(\tR\x05reset\x12\x16\n" +
 	"\x06string\x18\x02 \x01(\tR\x06string\x12\x1e\n" +
@@ -738,8 +738,8 @@ const file_keys_v1_keys_tasks_proto_rawDesc = "" +
 	"descriptor\x12#\n" +
 	"\rproto_message\x18\x04 \x01(\tR\fprotoMessage\x12\x0e\n" +
 	"\x02id\x18\x05 \x01(\tR\x02id\x12\x15\n" +
-	"\x06get_id\x18\x06 \x01(\tR\x05getId\x12\x0f\n" +
-	"\x03_id\x18\a \x01(\tR\x02Id\x12\x11\n" +
+	"\x06get_id\x18\x06 \x01(\tR\x05getId\x12\x11\n" +
+	"\x04_own\x18\a \x01(\tR\x03Own\x12\x11\n" +
 	"\x04a_1b\x18\b \x01(\tR\x03a1b\x12\x12\n" +
 	"\x04id2x\x18\t \x01(\tR\x04id2x\x12\r\n" +
 	"\x02_2\x18\n" +
@@ -758,7 +758,7 @@ const file_keys_v1_keys_tasks_proto_rawDesc = "" +
 	"\x06Colour\x12\x16\n" +
 	"\x12COLOUR_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
-	"COLOUR_RED\x10\x012\xc6\b\n" +
+	"COLOUR_RED\x10\x012\xc8\b\n" +
 	"\bKeyTasks\x12C\n" +
 	"\x04Text\x12\x0e.keys.v1.Kinds\x1a\x16.google.protobuf.Empty\"\x13ʮ\x81\xb6\x0e\r\"\vtext/{text}\x12x\n" +
 	"\aNumbers\x12\x0e.keys.v1.Kinds\x1a\x16.google.protobuf.Empty\"Eʮ\x81\xb6\x0e?\"={i32}.{i64}.{u32}.{u64}.{s32}.{s64}.{f32}.{f64}.{sf32}.{sf64}\x12W\n" +
@@ -768,8 +768,8 @@ const file_keys_v1_keys_tasks_proto_rawDesc = "" +
 	"\bOptional\x12\x0e.keys.v1.Kinds\x1a\x16.google.protobuf.Empty\"4ʮ\x81\xb6\x0e.\",{text?}{i32?}{flag?}{maybe_number?}{sub.id?}\x12b\n" +
 	"\x04Deep\x12\x0e.keys.v1.Kinds\x1a\x16.google.protobuf.Empty\"2ʮ\x81\xb6\x0e,\"*{sub.id}:{sub.sub.sub.id}:{foreign_sub.id}\x12^\n" +
 	"\aLiteral\x12\x0e.keys.v1.Kinds\x1a\x16.google.protobuf.Empty\"+ʮ\x81\xb6\x0e%\"\x17one {{and}} \\ \"only\" ä2\n" +
-	"{{{text}}}\x12\xb3\x01\n" +
-	"\x05Names\x12\x11.keys.v1.OddNames\x1a\x16.google.protobuf.Empty\"\x7fʮ\x81\xb6\x0ey2w{reset}{string}{descriptor}{proto_message}{id}{get_id}{_id}{a_1b}{id2x}{_2}{laser_scan_2d_dense}{camelCase}{type}{func}\x12P\n" +
+	"{{{text}}}\x12\xb5\x01\n" +
+	"\x05Names\x12\x11.keys.v1.OddNames\x1a\x16.google.protobuf.Empty\"\x80\x01ʮ\x81\xb6\x0ez2x{reset}{string}{descriptor}{proto_message}{id}{get_id}{_own}{a_1b}{id2x}{_2}{laser_scan_2d_dense}{camelCase}{type}{func}\x12P\n" +
 	"\x06Nested\x12\x14.keys.v1.Outer.Inner\x1a\x16.google.protobuf.Empty\"\x18ʮ\x81\xb6\x0e\x12\"\x10{outer.inner_id}\x1a\n" +
 	"ʮ\x81\xb6\x0e\x04\n" +
 	"\x021hB9Z7github.com/backstage-go/backstage/golden/keys/v1;keysv1b\x06proto3"

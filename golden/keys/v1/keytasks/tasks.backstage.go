@@ -394,7 +394,7 @@ func literalTask() backstage.Task[*keysv1.Kinds] {
 
 // Names is task keys.v1.KeyTasks.Names.
 //
-// It enqueues on queue "default". Jobs of the queue with one ordering key "{reset}{string}{descriptor}{proto_message}{id}{get_id}{_id}{a_1b}{id2x}{_2}{laser_scan_2d_dense}{camelCase}{type}{func}" start one at a time.
+// It enqueues on queue "default". Jobs of the queue with one ordering key "{reset}{string}{descriptor}{proto_message}{id}{get_id}{_own}{a_1b}{id2x}{_2}{laser_scan_2d_dense}{camelCase}{type}{func}" start one at a time.
 func (c *Client) Names(ctx context.Context, in *keysv1.OddNames, opts ...backstage.EnqueueOption) (backstage.Receipt, error) {
 	return backstage.Enqueue(ctx, c.enqueuer, NamesJob(in, opts...))
 }
@@ -420,7 +420,7 @@ func namesTask() backstage.Task[*keysv1.OddNames] {
 				backstage.KeyField("proto_message", in.GetProtoMessage_(), in.GetProtoMessage_() != ""),
 				backstage.KeyField("id", in.GetId(), in.GetId() != ""),
 				backstage.KeyField("get_id", in.GetGetId_(), in.GetGetId_() != ""),
-				backstage.KeyField("_id", in.GetXId(), in.GetXId() != ""),
+				backstage.KeyField("_own", in.GetXOwn(), in.GetXOwn() != ""),
 				backstage.KeyField("a_1b", in.GetA_1B(), in.GetA_1B() != ""),
 				backstage.KeyField("id2x", in.GetId2X(), in.GetId2X() != ""),
 				backstage.KeyField("_2", in.GetX2(), in.GetX2() != ""),
