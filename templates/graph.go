@@ -2,6 +2,7 @@ package templates
 
 import (
 	"io"
+	"slices"
 	"strings"
 )
 
@@ -34,19 +35,19 @@ type Edge struct {
 // Finish fills in what follows from the tasks and edges: short names and
 // cycles. It returns the graph.
 func (g Graph) Finish() Graph {
+	services := g.Services()
 	count := map[string]int{}
-	for _, n := range g.Tasks {
-		for _, name := range suffixes(n.RPC) {
-			count[name]++
+	for _, name := range services {
+		for _, s := range suffixes(name) {
+			count[s]++
 		}
-	}
-	services := map[string]bool{}
-	for _, n := range g.Tasks {
-		services[n.Service] = true
 	}
 	for i := range g.Tasks {
 		n := &g.Tasks[i]
-		n.Short = shortest(n.RPC, len(services) > 1, count)
+		n.Short = n.Name()
+		if len(services) > 1 {
+			n.Short = shortest(n.Service, count) + "." + n.Short
+		}
 		n.Cycle = g.reaches(n.RPC, n.RPC, map[string]bool{})
 	}
 	return g
@@ -63,11 +64,10 @@ func suffixes(name string) []string {
 	return append(out, name)
 }
 
-// shortest returns the shortest unambiguous end of a full name, with the
-// service where there are several.
-func shortest(name string, withService bool, count map[string]int) string {
-	for i, s := range suffixes(name) {
-		if count[s] == 1 && (i > 0 || !withService) {
+// shortest returns the shortest end of a full name that no other has.
+func shortest(name string, count map[string]int) string {
+	for _, s := range suffixes(name) {
+		if count[s] == 1 {
 			return s
 		}
 	}
@@ -123,7 +123,7 @@ func (g Graph) Mermaid(w io.Writer) error {
 func (g Graph) Services() []string {
 	var out []string
 	for _, n := range g.Tasks {
-		if len(out) == 0 || out[len(out)-1] != n.Service {
+		if !slices.Contains(out, n.Service) {
 			out = append(out, n.Service)
 		}
 	}

@@ -1,6 +1,9 @@
 package templates
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Chains returns the trees of the graph, a line an entry: first those that begin
 // where nothing leads, then those that only run in circles. A task that was
@@ -66,7 +69,7 @@ func (t *tree) below(n Node, indent string) {
 		child := t.graph.node(rpc)
 		line := indent + branch + child.Label()
 		switch {
-		case t.onPath(rpc):
+		case slices.Contains(t.path, rpc):
 			t.lines = append(t.lines, line+"  ↺ cycle")
 		case t.shown[rpc] && len(t.graph.next(rpc)) > 0:
 			t.lines = append(t.lines, line+"  … as above")
@@ -76,15 +79,6 @@ func (t *tree) below(n Node, indent string) {
 		}
 	}
 	t.path = t.path[:len(t.path)-1]
-}
-
-func (t *tree) onPath(rpc string) bool {
-	for _, have := range t.path {
-		if have == rpc {
-			return true
-		}
-	}
-	return false
 }
 
 // Label is how a tree shows a task.

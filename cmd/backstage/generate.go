@@ -1,0 +1,122 @@
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"path/filepath"
+
+	"github.com/backstage-go/backstage/codegen/compile"
+)
+
+func generateCommand() *command {
+	return &command{
+		name:    "generate",
+		summary: "write Go for the schemas of the module",
+		about: `Generate compiles the schemas of a module and writes Go for them: the messages'
+(*.pb.go, as protoc-gen-go does) and a package for each task service
+(tasks.backstage.go). It needs neither protoc nor buf. Only files whose content
+changed are written, and it says which; packages of task services that are in no
+schema any more are deleted. Nothing is written while a schema has an error.
+
+Most modules call it by go generate, with a line in a Go file:
+
+  //go:generate go tool backstage generate
+
+` + whichSchemas + `
+Edition 2024 needs buf or protoc to compile and comes in by -descriptor-set.`,
+		examples: `backstage generate                   # everything
+backstage generate -check            # in CI: is everything generated?
+backstage generate -root api -I third_party
+buf build -o image.binpb && backstage generate -descriptor-set image.binpb`,
+		codes: `0  all is written, or was already
+1  a schema has errors; with -check: something is not as generated
+2  wrong usage
+3  it could not be done: no go.mod, a file that cannot be read or written`,
+		flags: func(set *flag.FlagSet) action {
+			g := &generation{options: schemaFlags(set), format: formatFlag(set, "text", "json")}
+			set.BoolVar(&g.check, "check", false, "write nothing; say what would change, and exit with 1 if anything would")
+			set.BoolVar(&g.verbose, "v", false, "say for each schema without task services why there is no package for it")
+			return g.run
+		},
+	}
+}
+
+// A generation is one run of the command.
+type generation struct {
+	options        *compile.Options
+	format         *string
+	check, verbose bool
+}
+
+// generated is its result in JSON.
+type generated struct {
+	Written     []string  `json:"written"`
+	Deleted     []string  `json:"deleted"`
+	Nothing     []nothing `json:"nothing"`
+	Diagnostics []finding `json:"diagnostics"`
+}
+
+func (g *generation) run(ctx context.Context, c *console, _ []string) error {
+	project, err := compile.Load(ctx, *g.options)
+	if err != nil {
+		return err
+	}
+	if *g.format == "text" {
+		if err := project.Report(c.err); err != nil {
+			return err
+		}
+	}
+	var changes compile.Changes
+	wrong := project.Diagnostics.Errors() != nil
+	if !wrong {
+		if changes, err = g.write(project); err != nil {
+			return err
+		}
+	}
+	if err := g.print(c, project, changes); err != nil {
+		return err
+	}
+	if wrong || g.check && len(changes.Written)+len(changes.Deleted) > 0 {
+		return errFindings
+	}
+	return nil
+}
+
+func (g *generation) write(project *compile.Project) (compile.Changes, error) {
+	files, err := project.Generate()
+	if err != nil {
+		return compile.Changes{}, err
+	}
+	if g.check {
+		return project.Pending(files)
+	}
+	return project.Write(files)
+}
+
+func (g *generation) print(c *console, project *compile.Project, changes compile.Changes) error {
+	if *g.format == "json" {
+		return c.json(generated{
+			Written:     orEmpty(changes.Written),
+			Deleted:     orEmpty(changes.Deleted),
+			Nothing:     orEmpty(withoutTasks(project)),
+			Diagnostics: findingsOf(project.Diagnostics),
+		})
+	}
+	wrote, deleted := "wrote", "deleted"
+	if g.check {
+		wrote, deleted = "would write", "would delete"
+	}
+	for _, name := range changes.Written {
+		fmt.Fprintln(c.out, wrote, filepath.FromSlash(name))
+	}
+	for _, name := range changes.Deleted {
+		fmt.Fprintln(c.out, deleted, filepath.FromSlash(name))
+	}
+	if g.verbose {
+		for _, n := range withoutTasks(project) {
+			fmt.Fprintf(c.out, "no task package for %s: %s\n", n.Schema, n.Why)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,27 @@
+package compile
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+)
+
+// Pending returns what Write would do, and does nothing.
+func (p *Project) Pending(files []File) (Changes, error) {
+	var c Changes
+	for _, f := range files {
+		have, err := os.ReadFile(filepath.Join(p.Dir, filepath.FromSlash(f.Name)))
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return c, err
+		}
+		if err != nil || string(have) != f.Content {
+			c.Written = append(c.Written, f.Name)
+		}
+	}
+	slices.Sort(c.Written)
+	stale, err := p.Stale(files)
+	c.Deleted = stale
+	return c, err
+}
