@@ -157,7 +157,7 @@ func (l *letters) Get(ctx context.Context, address string) (provider.DeadLetter,
 	var letter provider.DeadLetter
 	n, err := strconv.ParseInt(address, 10, 64)
 	if err != nil {
-		return letter, provider.ErrNotFound
+		n = 0 // no letter's
 	}
 	found := false
 	err = l.store.readRows(ctx, sqlLetters+"d.n = ?", []any{n}, func(rows *sql.Rows) error {

@@ -64,7 +64,7 @@ func (s *store) publish(ctx context.Context, entries []entry, opts provider.Publ
 		return allRefused(entries, provider.ErrClosed)
 	}
 	defer s.calls.leave()
-	p := newPublication(entries, opts.Accepted, s.ownClaims())
+	p := newPublication(entries, opts, s.ownClaims())
 	if err := s.writer.submit(p); err != nil {
 		return allRefused(entries, err)
 	}
@@ -91,18 +91,20 @@ func allRefused(entries []entry, err error) []provider.Stored {
 // left.
 type publication struct {
 	request
-	entries  []entry
-	accepted bool
-	claims   bool
+	entries []entry
+	bounded bool // a full queue makes it wait
+	claims  bool // it takes its jobs' claims
 
 	results []provider.Stored // on record; OutcomeUnknown: not yet
 	staged  []provider.Stored // what this transaction did
 	waits   []error           // why a job was not admitted
 }
 
-func newPublication(entries []entry, accepted, claims bool) *publication {
+func newPublication(entries []entry, opts provider.PublishOptions, ownClaims bool) *publication {
 	return &publication{
-		request: newRequest(), entries: entries, accepted: accepted, claims: claims,
+		request: newRequest(), entries: entries,
+		bounded: !opts.Accepted,
+		claims:  ownClaims && !opts.Accepted && !opts.Claimed,
 		results: make([]provider.Stored, len(entries)),
 		staged:  make([]provider.Stored, len(entries)),
 		waits:   make([]error, len(entries)),
@@ -153,10 +155,10 @@ func waitingKey(e *entry, wait error) int64 {
 
 // admit stores one job, or says why it must wait.
 func (p *publication) admit(t *transaction, e *entry) (provider.Stored, error) {
-	if !p.accepted && !t.room(e.q) {
+	if p.bounded && !t.room(e.q) {
 		return provider.Stored{}, provider.ErrQueueFull
 	}
-	if p.claims && !p.accepted && e.job.Dedupe.Key != "" {
+	if p.claims && e.job.Dedupe.Key != "" {
 		holder, ok := t.claimFor(&e.job)
 		if !ok && !holder.Confirmed {
 			return provider.Stored{}, provider.ErrDedupePending
