@@ -45,7 +45,7 @@ test: fmt vet vet-darwin vet-windows staticcheck unit ## checks everything: the 
 	@printf '\n== test: all steps are ok\n'
 
 demo: ## runs the quickstart: orders, a retry, a dead letter, a worker that is killed (ORDERS=file takes yours)
-	@$(STEP); go run ./examples/quickstart $(ORDERS)
+	@$(STEP); go run ./examples/quickstart $(if $(ORDERS),-orders '$(ORDERS)')
 
 soak: ## runs the long forms of the tests, and every provider's suite 20 times; ends within an hour
 	@$(STEP); $(RACE); end=$$((began + 3500)); \
@@ -100,8 +100,10 @@ unit: ## runs all tests of every module, with the race detector where there is a
 
 # --- for those who change things
 
-bench: ## measures against bare loops and peers, as ratios within one run (module bench/)
-	@$(STEP); cd bench; go test -run '^$$' -bench . -benchmem -timeout 55m $(TESTFLAGS) ./...
+bench: ## measures against bare loops and peers, as ratios within one run: every program of module bench/
+	@$(STEP); cd bench; for program in $$(go list -f '{{if eq .Name "main"}}{{.ImportPath}}{{end}}' ./...); do \
+		echo "   go run $$program"; go run "$$program"; \
+	done
 
 generate: golden ## generates what is generated: golden trees, then go generate in every module
 	@$(STEP); $(call each,go generate ./...)
