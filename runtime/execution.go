@@ -10,14 +10,8 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
-const (
-	// suspectCrashes makes a job a suspect where crashes are exact.
-	suspectCrashes = 2
-	// suspectRedeliveries makes it one where they are an upper bound.
-	suspectRedeliveries = 5
-	// formatKnown is the highest record format that can be run.
-	formatKnown = provider.Format
-)
+// formatKnown is the highest record format that can be run.
+const formatKnown = provider.Format
 
 var (
 	errGoexit  = errors.New("the handler called runtime.Goexit")
@@ -41,14 +35,17 @@ type execution struct {
 	task     *registered
 	policy   Policy
 	run      *Run
-	verdict  ending // how it ended; set before ended is closed
+	lost     <-chan struct{} // what the delivery's Lost returns
+	carried  bool            // jobs that its settlement stores elsewhere first are stored
 
 	// Under session.mu.
 	index    int       // in session.active
+	watch    *watch    // of lost
 	inSlot   bool      // occupies a slot
 	handling bool      // its handler runs
 	isLost   bool      // the lease is known to be lost
 	stuck    bool      // reported as stuck
+	suspect  bool      // counted in session.suspects
 	doubted  bool      // cancelled because nobody confirmed its lease
 	extended time.Time // when the lease was last known to hold
 	deadline time.Time // of its handler
@@ -58,15 +55,22 @@ type execution struct {
 	afterOK  bool          // whether it is to get that, in place of a run
 }
 
-func newExecution(d provider.Delivery) *execution {
+func (s *session) newExecution(d provider.Delivery) *execution {
 	job := d.Job()
-	return &execution{
+	e := &execution{
 		delivery: d,
 		job:      job,
 		key:      jobKey{job.ID, job.Enqueued.UnixNano()},
+		task:     s.byName[job.Task],
+		lost:     d.Lost(),
 		inSlot:   true,
 		extended: time.Now(),
 	}
+	if e.task != nil {
+		e.policy = e.task.Policy
+	}
+	e.policy = e.policy.over(job.Overrides)
+	return e
 }
 
 // live is all of a delivery's time with this worker.
@@ -99,12 +103,14 @@ func (s *session) remembered(e *execution) bool {
 		earlier := s.running[e.key]
 		if earlier == nil {
 			s.running[e.key] = e
+			s.countSuspect(e, s.suspected(e.job.Counters))
 			s.mu.Unlock()
 			break
 		}
 		if earlier.ended == nil {
 			earlier.ended = make(chan struct{})
 		}
+		s.countSuspect(e, false) // it does not run while it waits
 		s.mu.Unlock()
 		select {
 		case <-earlier.ended:
@@ -127,17 +133,14 @@ func (s *session) remembered(e *execution) bool {
 // judgeBefore decides whether a delivery is to be run, and how it ends if not.
 func (s *session) judgeBefore(e *execution) (end ending, run bool) {
 	job := e.job
-	e.task = s.byName[job.Task]
-	if e.task != nil {
-		e.policy = e.task.Policy.over(job.Overrides)
-	} else {
-		e.policy = Policy{}.over(job.Overrides)
+	if s.knownLost(e) { // while it waited for an earlier run
+		return ending{how: leaseLost}, false
 	}
 	if job.Format > formatKnown || len(job.Requires) > 0 {
 		return ending{how: tooNew, err: errTooNew}, false
 	}
-	s.store.refreshed(s.settling, job, e.policy.MaxAge)
-	suspect, end, convicted := s.suspicion(job.Counters)
+	s.refreshClaim(e)
+	end, convicted := s.convict(job.Counters)
 	switch {
 	case convicted:
 		return end, false
@@ -151,44 +154,21 @@ func (s *session) judgeBefore(e *execution) (end ending, run bool) {
 		return ending{how: undecodable, err: err}, false
 	}
 	e.run = &Run{info: s.info(e), message: message}
-	if suspect && !s.claimSuspect(e) {
-		return ending{how: suspectWaits}, false
+	if s.suspected(job.Counters) {
+		return s.alone(e)
 	}
 	return ending{}, true
 }
 
+// refreshClaim keeps a claim that holds until done. It is no more than a help: a
+// store that does not answer must not keep the job from its run.
+func (s *session) refreshClaim(e *execution) {
+	ctx, cancel := context.WithTimeout(s.settling, s.cfg.Lease/3)
+	defer cancel()
+	s.store.refreshed(ctx, e.job, e.policy.MaxAge)
+}
+
 func neverRan(c provider.Counters) bool { return c.Failures+c.Snoozes+c.Crashes == 0 }
-
-// suspicion tells whether a job is a suspect by its crashes, and how it ends if
-// that is decided. Where crashes are an upper bound only starts that were put on
-// record beforehand convict.
-func (s *session) suspicion(c provider.Counters) (suspect bool, end ending, decided bool) {
-	convict := ending{how: crashed, err: errCrashed}
-	if s.facts.ExactCrashes {
-		return c.Crashes >= suspectCrashes, convict, c.Crashes >= MaxCrashes
-	}
-	switch {
-	case c.Crashes < suspectRedeliveries:
-		return false, ending{}, false
-	case c.RecordedStart():
-		return true, ending{}, false
-	case c.Starts >= MaxCrashes:
-		return true, convict, true
-	}
-	return true, ending{how: startUnknown}, true
-}
-
-// claimSuspect lets one suspect run at a time: a job that kills its process then
-// takes no other suspect with it.
-func (s *session) claimSuspect(e *execution) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.suspect != nil {
-		return false
-	}
-	s.suspect = e
-	return true
-}
 
 // call runs the handler, with its interceptors.
 func (s *session) call(e *execution) (end ending) {

@@ -38,6 +38,9 @@ func (s *session) finish(e *execution, end ending) {
 			end.how = invalidNext
 		}
 	}
+	if end.how == leaseLost && !s.knownLost(e) {
+		end.how = stopped // only doubted: if it is ours all the same, others may have it now
+	}
 	s.leaveSlot(e)
 	s.conclude(e, settle(end, settling{job: e.job, policy: e.policy, now: time.Now(), worker: s.cfg.Name}))
 }
@@ -74,7 +77,7 @@ func (s *session) apply(e *execution, st settlement) error {
 	}()
 	for ; ; tries++ {
 		if s.knownLost(e) {
-			return &provider.LostError{Stored: notStoredUnless(tries > 0)}
+			return &provider.LostError{Stored: s.carried(e, st, tries > 0)}
 		}
 		err := s.send(e, st)
 		switch {
@@ -96,10 +99,14 @@ func (s *session) apply(e *execution, st settlement) error {
 	}
 }
 
-// notStoredUnless is what is known of jobs that a settlement carried which was
-// tried, or not.
-func notStoredUnless(tried bool) Outcome {
-	if tried {
+// carried is what is known of the jobs that a settlement carries which was tried,
+// or not.
+func (s *session) carried(e *execution, st settlement, tried bool) Outcome {
+	own, _ := s.store.split(st.next)
+	switch {
+	case e.carried && len(own) == 0:
+		return Stored
+	case tried:
 		return Unknown
 	}
 	return Refused
@@ -111,9 +118,9 @@ func (s *session) send(e *execution, st settlement) error {
 	defer cancel()
 	switch st.verb {
 	case verbAck:
-		return s.store.ack(ctx, e.delivery, st.next)
+		return s.store.ack(ctx, e.delivery, st.next, &e.carried)
 	case verbRetry:
-		return s.store.retry(ctx, e.delivery, st.again)
+		return s.store.retry(ctx, e.delivery, st.again, &e.carried)
 	case verbDead:
 		return s.store.deadLetter(ctx, e.delivery, st.failure)
 	default:

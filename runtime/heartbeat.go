@@ -68,7 +68,7 @@ func (s *session) dueForHeartbeat(now time.Time) []*execution {
 // What the handler returns is still settled, which the store refuses if so.
 func (s *session) doubt(e *execution, err error) {
 	s.mu.Lock()
-	over := time.Since(e.extended) > s.cfg.Lease && e.handling && !e.doubted
+	over := time.Since(e.extended) >= s.cfg.Lease && e.handling && !e.doubted
 	e.doubted = e.doubted || over
 	cancel := e.cancel
 	s.mu.Unlock()
@@ -101,35 +101,54 @@ func (s *session) knownLost(e *execution) bool {
 	return e.isLost
 }
 
-// watch notes the loss of a delivery whose session tells. Deliveries of one
+// watch is a goroutine that waits for the loss of a session. Deliveries of one
 // session share a channel, and one goroutine waits for all of them.
+type watch struct {
+	deliveries int
+	over       chan struct{} // closed when there are none
+}
+
+// watch notes the loss of a delivery whose session tells. The caller has the lock.
 func (s *session) watch(e *execution) {
-	lost := e.delivery.Lost()
-	if lost == nil {
+	if e.lost == nil {
 		return
 	}
-	s.mu.Lock()
-	watched := s.watched[lost]
-	s.watched[lost] = true
-	s.mu.Unlock()
-	if watched {
+	if e.watch = s.watched[e.lost]; e.watch != nil {
+		e.watch.deliveries++
 		return
 	}
+	w := &watch{deliveries: 1, over: make(chan struct{})}
+	e.watch, s.watched[e.lost] = w, w
 	s.pool.Go(func() {
 		select {
-		case <-lost:
-			s.loseAll(lost)
+		case <-e.lost:
+			s.loseAll(e.lost)
+		case <-w.over:
 		case <-s.quit:
 		}
 	})
 }
 
+// unwatch is watch for a delivery that is settled.
+func (s *session) unwatch(e *execution) {
+	if e.watch == nil {
+		return
+	}
+	if e.watch.deliveries--; e.watch.deliveries > 0 {
+		return
+	}
+	close(e.watch.over)
+	if s.watched[e.lost] == e.watch {
+		delete(s.watched, e.lost)
+	}
+}
+
 func (s *session) loseAll(lost <-chan struct{}) {
 	s.mu.Lock()
-	delete(s.watched, lost)
+	delete(s.watched, lost) // what still comes of this session is told anew
 	var gone []*execution
 	for _, e := range s.active {
-		if e.delivery.Lost() == lost {
+		if e.lost == lost {
 			gone = append(gone, e)
 		}
 	}

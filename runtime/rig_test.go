@@ -470,6 +470,7 @@ type hooks struct {
 	extend    func(ctx context.Context, n int, do func() []error) []error
 	settle    func(verb string, d provider.Delivery, do func() error) error
 	ack       func(d provider.Delivery, next []provider.Job)
+	noLost    bool // only Extend tells
 }
 
 type hookedJobs struct {
@@ -540,6 +541,13 @@ func (s *hookedSubscription) Extend(ctx context.Context, deliveries []provider.D
 type hookedDelivery struct {
 	provider.Delivery
 	hooks *hooks
+}
+
+func (d *hookedDelivery) Lost() <-chan struct{} {
+	if d.hooks.noLost {
+		return nil
+	}
+	return d.Delivery.Lost()
 }
 
 func (d *hookedDelivery) settle(verb string, do func() error) error {

@@ -34,12 +34,14 @@ type session struct {
 	changed chan struct{}   // a slot or a place became free
 
 	mu       sync.Mutex
-	active   []*execution             // deliveries that are not settled
-	running  map[jobKey]*execution    // those whose handler may run
-	watched  map[<-chan struct{}]bool // sessions whose loss is waited for
-	busy     int                      // slots in use
+	active   []*execution          // deliveries that are not settled
+	running  map[jobKey]*execution // those whose handler may run
+	watched  map[<-chan struct{}]*watch
+	busy     int // slots in use
 	laneBusy map[string]int
-	suspect  *execution // the suspect that runs
+	suspect  *execution // the suspect that runs, or is about to
+	suspects int        // suspects that are not settled
+	fewer    *sync.Cond // there are fewer of them, or the worker stops
 	stuck    int
 	troubles map[string]error // what health reports, by what it concerns
 }
@@ -54,13 +56,19 @@ func newSession(w *Worker, byName map[string]*registered, lanes laneSet) *sessio
 		quit:     make(chan struct{}),
 		changed:  make(chan struct{}, 1),
 		running:  make(map[jobKey]*execution),
-		watched:  make(map[<-chan struct{}]bool),
+		watched:  make(map[<-chan struct{}]*watch),
 		laneBusy: make(map[string]int),
 		troubles: make(map[string]error),
 	}
 	s.recent.keep = 2 * w.cfg.Lease
 	s.handlers, s.cancelHandler = context.WithCancelCause(context.Background())
 	s.settling, s.cancelSettle = context.WithCancel(context.Background())
+	s.fewer = sync.NewCond(&s.mu)
+	context.AfterFunc(s.handlers, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.fewer.Broadcast()
+	})
 	return s
 }
 
@@ -101,12 +109,12 @@ func (s *session) receive(ctx context.Context) error {
 			return nil
 		}
 		deliveries, err := s.sub.Receive(ctx, lanes, n)
-		for _, d := range deliveries {
+		for _, e := range s.arrive(deliveries) {
 			if ctx.Err() != nil {
-				s.giveBack(d)
+				s.giveBack(e)
 				continue
 			}
-			s.take(d)
+			s.take(e)
 		}
 		if err != nil && ctx.Err() == nil {
 			s.trouble("receive", err)
@@ -150,15 +158,7 @@ func (s *session) free() (lanes []string, n int) {
 }
 
 // take starts the life of a delivery with this worker.
-func (s *session) take(d provider.Delivery) {
-	e := newExecution(d)
-	s.mu.Lock()
-	e.index = len(s.active)
-	s.active = append(s.active, e)
-	s.busy++
-	s.laneBusy[e.job.Queue]++
-	s.mu.Unlock()
-	s.watch(e)
+func (s *session) take(e *execution) {
 	select {
 	case s.work <- e:
 	default:
@@ -180,12 +180,28 @@ func (s *session) loop(e *execution) {
 }
 
 // giveBack releases a delivery that arrived while stopping.
-func (s *session) giveBack(d provider.Delivery) {
-	ctx, cancel := context.WithTimeout(s.settling, s.cfg.Lease)
-	defer cancel()
-	if err := d.Release(ctx); err != nil {
-		s.cfg.Logger.Warn("a job was not given back; it is delivered again after its lease", "job", d.Job().ID, "error", err)
+func (s *session) giveBack(e *execution) {
+	s.pool.Go(func() { s.finish(e, ending{how: stopped}) })
+}
+
+// arrive notes deliveries that are to be settled, and gives each a slot. All are
+// noted before the first starts, so that a suspect knows of the others.
+func (s *session) arrive(deliveries []provider.Delivery) []*execution {
+	arrived := make([]*execution, len(deliveries))
+	for i, d := range deliveries {
+		arrived[i] = s.newExecution(d)
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, e := range arrived {
+		e.index = len(s.active)
+		s.active = append(s.active, e)
+		s.busy++
+		s.laneBusy[e.job.Queue]++
+		s.watch(e)
+		s.countSuspect(e, s.suspected(e.job.Counters))
+	}
+	return arrived
 }
 
 // leaveSlot gives back the slot of a delivery whose handler has returned. Where
@@ -219,6 +235,8 @@ func (s *session) leave(e *execution) {
 	if e.stuck {
 		s.stuck--
 	}
+	s.unwatch(e)
+	s.countSuspect(e, false)
 	ended := e.ended
 	s.mu.Unlock()
 	if ended != nil {
@@ -244,9 +262,13 @@ func (s *session) promote(ctx context.Context) {
 		publish = s.store.promoted
 	}
 	for failures := int32(0); ctx.Err() == nil; failures++ {
+		began := time.Now()
 		err := s.store.Delays.Promote(ctx, publish)
 		if err == nil || ctx.Err() != nil {
 			return
+		}
+		if time.Since(began) > time.Minute {
+			failures = 0
 		}
 		s.trouble("promote delayed jobs", err)
 		s.observe(PromoterFailed{Err: err})

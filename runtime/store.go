@@ -25,10 +25,11 @@ func (s store) promoted(ctx context.Context, jobs []provider.Job) []provider.Sto
 }
 
 // ack ends a delivery. Next jobs that need a lender are stored before it, the
-// others with it.
-func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job) error {
+// others with it. Once the former are, it sets carried: another try of the same
+// does not store them again.
+func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job, carried *bool) error {
 	own, lent := s.split(next)
-	if len(lent) > 0 {
+	if len(lent) > 0 && !*carried {
 		var failed []error
 		for _, one := range s.put(ctx, lent, provider.PublishOptions{Accepted: true}) {
 			if one.Outcome == Refused || one.Outcome == Unknown {
@@ -38,6 +39,7 @@ func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job
 		if len(failed) > 0 {
 			return errors.Join(failed...)
 		}
+		*carried = true
 	}
 	err := d.Ack(ctx, own)
 	if len(own) == 0 {
@@ -46,14 +48,18 @@ func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job
 	return s.released(ctx, d.Job(), false, err)
 }
 
-// retry gives a job another run.
-func (s store) retry(ctx context.Context, d provider.Delivery, again provider.Again) error {
+// retry gives a job another run. Once a lender has its copy, it sets carried, as
+// ack does.
+func (s store) retry(ctx context.Context, d provider.Delivery, again provider.Again, carried *bool) error {
 	if s.retriesAlone(d.Job(), again) {
 		return d.Retry(ctx, again)
 	}
-	held := s.Delays.Hold(ctx, []provider.Job{d.Job().After(again)})
-	if held[0].Outcome != Stored {
-		return fmt.Errorf("hold for another run: %w", first(held[0].Err, errNoReason))
+	if !*carried {
+		held := s.Delays.Hold(ctx, []provider.Job{d.Job().After(again)})
+		if held[0].Outcome != Stored {
+			return fmt.Errorf("hold for another run: %w", first(held[0].Err, errNoReason))
+		}
+		*carried = true
 	}
 	return lostAfter(d.Ack(ctx, nil), Stored)
 }

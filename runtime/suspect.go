@@ -1,0 +1,69 @@
+package backstage
+
+import "github.com/backstage-go/backstage/runtime/provider"
+
+// A job whose workers died twice is a suspect. A worker runs one suspect at a
+// time, and only while it holds no other: so a job that kills its process
+// convicts itself, and those that ran beside it are run again.
+const (
+	// suspectCrashes makes a job a suspect where crashes are exact.
+	suspectCrashes = 2
+	// suspectRedeliveries makes it one where they are an upper bound.
+	suspectRedeliveries = 5
+)
+
+// suspected reports whether a job is a suspect by its crashes.
+func (s *session) suspected(c provider.Counters) bool {
+	if s.facts.ExactCrashes {
+		return c.Crashes >= suspectCrashes
+	}
+	return c.Crashes >= suspectRedeliveries
+}
+
+// convict decides about a job that is not to be run because of its crashes. Where
+// those are an upper bound, only starts that were put on record beforehand
+// convict, and a suspect that comes without one is to have its start recorded.
+func (s *session) convict(c provider.Counters) (end ending, decided bool) {
+	guilty := ending{how: crashed, err: errCrashed}
+	switch {
+	case s.facts.ExactCrashes:
+		return guilty, c.Crashes >= MaxCrashes
+	case !s.suspected(c) || c.RecordedStart():
+		return ending{}, false
+	case c.Starts >= MaxCrashes:
+		return guilty, true
+	}
+	return ending{how: startUnknown}, true
+}
+
+// alone lets a suspect run if no other does, once the others that arrived beside
+// it have been put aside: whatever a dying process holds counts one more crash.
+func (s *session) alone(e *execution) (end ending, run bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.suspect != nil {
+		return ending{how: suspectWaits}, false
+	}
+	s.suspect = e
+	for s.suspects > 1 && s.handlers.Err() == nil {
+		s.fewer.Wait()
+	}
+	if s.handlers.Err() != nil {
+		s.suspect = nil
+		return ending{how: stopped}, false
+	}
+	return ending{}, true
+}
+
+// countSuspect notes that a suspect is here, or no longer. The caller has the
+// lock.
+func (s *session) countSuspect(e *execution, here bool) {
+	switch {
+	case here && !e.suspect:
+		s.suspects++
+	case !here && e.suspect:
+		s.suspects--
+		s.fewer.Broadcast()
+	}
+	e.suspect = here
+}
