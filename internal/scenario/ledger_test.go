@@ -1,0 +1,74 @@
+package scenario
+
+import (
+	"bufio"
+	"encoding/json"
+	"os"
+	"testing"
+	"time"
+)
+
+// ledger is a file of lines that says what handlers did. Lines are appended by
+// one small write each, so that processes can share it and a kill cuts none.
+type ledger string
+
+// entry is one thing that a handler did.
+type entry struct {
+	What    string
+	Subject string
+	Job     string
+	PID     int
+	Attempt int
+	Crashes int
+	At      time.Time
+}
+
+func (l ledger) write(e entry) {
+	e.PID, e.At = os.Getpid(), time.Now()
+	line, err := json.Marshal(e)
+	if err != nil {
+		panic(err)
+	}
+	f, err := os.OpenFile(string(l), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		panic(err)
+	}
+	defer f.Close()
+	if _, err := f.Write(append(line, '\n')); err != nil {
+		panic(err)
+	}
+}
+
+// read returns all entries of a kind, of all kinds for "".
+func (l ledger) read(t *testing.T, what string) []entry {
+	t.Helper()
+	f, err := os.Open(string(l))
+	if os.IsNotExist(err) {
+		return nil
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var entries []entry
+	for lines := bufio.NewScanner(f); lines.Scan(); {
+		var e entry
+		if err := json.Unmarshal(lines.Bytes(), &e); err != nil {
+			t.Fatalf("ledger: %v: %s", err, lines.Text())
+		}
+		if what == "" || e.What == what {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
+// bySubject counts the entries of a kind.
+func (l ledger) bySubject(t *testing.T, what string) map[string]int {
+	t.Helper()
+	counts := make(map[string]int)
+	for _, e := range l.read(t, what) {
+		counts[e.Subject]++
+	}
+	return counts
+}
