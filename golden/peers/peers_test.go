@@ -20,6 +20,7 @@ import (
 	ordersv1 "github.com/backstage-go/backstage/golden/peers/shop/orders/v1"
 	"github.com/backstage-go/backstage/golden/peers/shop/orders/v1/ordersv1connect"
 	"github.com/backstage-go/backstage/golden/peers/shop/orders/v1/ordertasks"
+	"github.com/backstage-go/backstage/schema"
 )
 
 var update = flag.Bool("update", false, "rewrite what the three generators write")
@@ -111,6 +112,42 @@ func TestAllOfItIsVetted(t *testing.T) {
 		t.Errorf("go vet: %v\n%s", err, out)
 	}
 }
+
+func TestBufFindsNothingToSay(t *testing.T) {
+	t.Parallel()
+	buf, err := exec.LookPath("buf")
+	if err != nil {
+		t.Skip("no buf on PATH")
+	}
+	dir := t.TempDir()
+	for _, err := range []error{
+		os.CopyFS(filepath.Join(dir, "proto"), os.DirFS("proto")),
+		os.CopyFS(filepath.Join(dir, "options"), schema.Files),
+		os.Remove(filepath.Join(dir, "options", "backstage", "v1", "record.proto")),
+		os.WriteFile(filepath.Join(dir, "buf.yaml"), []byte(bufYAML), 0o644),
+	} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, args := range [][]string{{"lint"}, {"format", "-d", "--exit-code"}} {
+		cmd := exec.Command(buf, args...)
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Errorf("buf %v: %v\n%s", args, err, out)
+		}
+	}
+}
+
+const bufYAML = `version: v2
+modules:
+  - path: proto
+  - path: options
+lint:
+  use: [STANDARD]
+  rpc_allow_google_protobuf_empty_requests: true
+  rpc_allow_google_protobuf_empty_responses: true
+`
 
 // One program uses all three.
 func TestTheThreeAreUsedTogether(t *testing.T) {

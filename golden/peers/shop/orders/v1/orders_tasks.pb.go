@@ -7,6 +7,7 @@
 package ordersv1
 
 import (
+	_ "github.com/backstage-go/backstage/golden/peers/shop/mail/v1"
 	_ "github.com/backstage-go/backstage/schema/backstage/v1"
 	protoreflect "google.golang.org/protobuf/reflect/protoreflect"
 	protoimpl "google.golang.org/protobuf/runtime/protoimpl"
@@ -115,15 +116,15 @@ var File_shop_orders_v1_orders_tasks_proto protoreflect.FileDescriptor
 
 const file_shop_orders_v1_orders_tasks_proto_rawDesc = "" +
 	"\n" +
-	"!shop/orders/v1/orders_tasks.proto\x12\x0eshop.orders.v1\x1a\x1abackstage/v1/options.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1bshop/orders/v1/orders.proto\"@\n" +
+	"!shop/orders/v1/orders_tasks.proto\x12\x0eshop.orders.v1\x1a\x1abackstage/v1/options.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x1dshop/mail/v1/mail_tasks.proto\x1a\x1bshop/orders/v1/orders.proto\"@\n" +
 	"\x11ChargeCardRequest\x12+\n" +
 	"\x05order\x18\x01 \x01(\v2\x15.shop.orders.v1.OrderR\x05order\"/\n" +
 	"\x12SendReceiptRequest\x12\x19\n" +
-	"\border_id\x18\x01 \x01(\tR\aorderId2\xe2\x01\n" +
+	"\border_id\x18\x01 \x01(\tR\aorderId2\x80\x02\n" +
 	"\n" +
-	"OrderTasks\x12y\n" +
+	"OrderTasks\x12\x96\x01\n" +
 	"\n" +
-	"ChargeCard\x12!.shop.orders.v1.ChargeCardRequest\x1a\x16.google.protobuf.Empty\"0ʮ\x81\xb6\x0e*\x1a\vSendReceipt\"\x16order/{order.order_id}*\x0324h\x12I\n" +
+	"ChargeCard\x12!.shop.orders.v1.ChargeCardRequest\x1a\x16.google.protobuf.Empty\"Mʮ\x81\xb6\x0eG\x1a\vSendReceipt\x1a\x1bshop.mail.v1.MailTasks.Send\"\x16order/{order.order_id}*\x0324h\x12I\n" +
 	"\vSendReceipt\x12\".shop.orders.v1.SendReceiptRequest\x1a\x16.google.protobuf.Empty\x1a\x0eʮ\x81\xb6\x0e\b\x12\x06ordersBHZFgithub.com/backstage-go/backstage/golden/peers/shop/orders/v1;ordersv1b\x06proto3"
 
 var (

@@ -11,6 +11,7 @@ import (
 	"context"
 	"time"
 
+	mailv1 "github.com/backstage-go/backstage/golden/peers/shop/mail/v1"
 	ordersv1 "github.com/backstage-go/backstage/golden/peers/shop/orders/v1"
 	backstage "github.com/backstage-go/backstage/runtime"
 )
@@ -45,7 +46,7 @@ func NewClient(enqueuer backstage.Enqueuer) (*Client, error) {
 type Handler interface {
 	// ChargeCard takes the money for one order, once.
 	//
-	// Up to 5 attempts of at most 1m each, with backoff from 1s to 1m. Then: SendReceipt.
+	// Up to 5 attempts of at most 1m each, with backoff from 1s to 1m. Then: SendReceipt, MailTasksSend.
 	ChargeCard(ctx context.Context, in *ordersv1.ChargeCardRequest, next *ChargeCardNext) error
 	// SendReceipt mails the receipt.
 	//
@@ -76,7 +77,7 @@ func RegisterChargeCard(worker *backstage.Worker, handle func(context.Context, *
 	backstage.RegisterChain(worker, backstage.Registration{
 		Name:  ChargeCardName,
 		Queue: "orders",
-		Next:  []backstage.Needs{sendReceiptTask().Needs()},
+		Next:  []backstage.Needs{sendReceiptTask().Needs(), mailTasksSendTask().Needs()},
 	}, func(ctx context.Context, in *ordersv1.ChargeCardRequest, next *backstage.Next) error {
 		return handle(ctx, in, (*ChargeCardNext)(next))
 	}, opts...)
@@ -89,6 +90,11 @@ type ChargeCardNext backstage.Next
 // SendReceipt lets a job of SendReceipt follow.
 func (n *ChargeCardNext) SendReceipt(in *ordersv1.SendReceiptRequest, opts ...backstage.EdgeOption) {
 	backstage.Add((*backstage.Next)(n), sendReceiptTask(), "ChargeCard.SendReceipt", in, opts...)
+}
+
+// MailTasksSend lets a job of shop.mail.v1.MailTasks.Send follow.
+func (n *ChargeCardNext) MailTasksSend(in *mailv1.SendRequest, opts ...backstage.EdgeOption) {
+	backstage.Add((*backstage.Next)(n), mailTasksSendTask(), "ChargeCard.MailTasksSend", in, opts...)
 }
 
 func chargeCardTask() backstage.Task[*ordersv1.ChargeCardRequest] {
@@ -127,4 +133,8 @@ func RegisterSendReceipt(worker *backstage.Worker, handle func(context.Context, 
 
 func sendReceiptTask() backstage.Task[*ordersv1.SendReceiptRequest] {
 	return backstage.Task[*ordersv1.SendReceiptRequest]{Name: SendReceiptName, Queue: "orders"}
+}
+
+func mailTasksSendTask() backstage.Task[*mailv1.SendRequest] {
+	return backstage.Task[*mailv1.SendRequest]{Name: "shop.mail.v1.MailTasks.Send", Queue: "mail"}
 }
