@@ -30,6 +30,7 @@ func (s store) promoted(ctx context.Context, jobs []provider.Job) []provider.Sto
 func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job, carried *bool) error {
 	own, lent := s.split(next)
 	if len(lent) > 0 && !*carried {
+		s.makeWay(ctx, d.Job(), lent)
 		var failed []error
 		for _, one := range s.put(ctx, lent, provider.PublishOptions{Accepted: true}) {
 			if one.Outcome == Refused || one.Outcome == Unknown {
@@ -46,6 +47,17 @@ func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job
 		err = lostAfter(err, Stored)
 	}
 	return s.released(ctx, d.Job(), false, err)
+}
+
+// makeWay ends the claim of a job that holds it until done, before a next job
+// takes the same key.
+func (s store) makeWay(ctx context.Context, j *provider.Job, next []provider.Job) {
+	for i := range next {
+		if j.Dedupe.Key == next[i].Dedupe.Key {
+			_ = s.released(ctx, j, false, nil)
+			return
+		}
+	}
 }
 
 // retry gives a job another run. Once a lender has its copy, it sets carried, as

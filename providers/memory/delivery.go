@@ -120,13 +120,13 @@ func (d *delivery) Ack(ctx context.Context, next []provider.Job) error {
 		return err
 	}
 	s.store.advance(now)
+	if d.job.Dedupe.UntilDone {
+		s.unclaim(d.job) // a next job may have the same key
+	}
 	for i := range next {
 		s.acceptNext(&next[i], now)
 	}
 	d.end()
-	if d.job.Dedupe.UntilDone {
-		s.unclaim(d.job)
-	}
 	d.entry.queue.leave(d.entry, now)
 	return nil
 }

@@ -153,8 +153,9 @@ type Delivery interface {
 	// Ack ends the job. The next jobs are durable before it: in the same step
 	// where JobFacts.AtomicHandoff is true and they need no more than the
 	// provider's own capabilities, otherwise published first. A next job whose
-	// dedupe key another job holds counts as stored. Their queue's bound does not
-	// apply.
+	// dedupe key another job holds counts as stored; a claim of this job that holds
+	// until done ends before, so that a next job may have the same key. Their
+	// queue's bound does not apply.
 	Ack(ctx context.Context, next []Job) error
 	// Retry stores the job for another run, as Job.After says, and ends this one.
 	// It is called while Delays is the provider's own, or where JobFacts.Retries
