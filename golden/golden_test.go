@@ -2,8 +2,10 @@ package golden_test
 
 import (
 	"flag"
+	"go/format"
 	"io/fs"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -59,6 +61,19 @@ func TestSchemasGiveExactlyTheCommittedTree(t *testing.T) {
 	}
 	if diff := cmp.Diff(committed(t), want); diff != "" {
 		t.Errorf("generated code is not what is committed (-committed +generated); rewrite it with: go test ./golden -update\n%s", diff)
+	}
+}
+
+func TestGeneratedCodeIsFormattedAndVetted(t *testing.T) {
+	t.Parallel()
+	for name, text := range only(committed(t), ".backstage.go") {
+		formatted, err := format.Source([]byte(text))
+		if err != nil || string(formatted) != text {
+			t.Errorf("%s is not as gofmt writes it (%v)", name, err)
+		}
+	}
+	if out, err := exec.Command("go", "vet", "./...").CombinedOutput(); err != nil {
+		t.Errorf("go vet: %v\n%s", err, out)
 	}
 }
 

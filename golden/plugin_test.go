@@ -3,27 +3,59 @@ package golden_test
 import (
 	"bytes"
 	"errors"
+	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
 
+	"github.com/backstage-go/backstage/codegen"
 	"github.com/backstage-go/backstage/schema"
 )
 
-// build compiles a command and returns its path.
+// builds keeps the programs that tests have built, by package.
+type builds struct {
+	mu  sync.Mutex
+	dir string
+	exe map[string]string
+}
+
+var built builds
+
+func TestMain(m *testing.M) {
+	dir, err := os.MkdirTemp("", "golden")
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+	built.dir, built.exe = dir, map[string]string{}
+	code := m.Run()
+	os.RemoveAll(dir)
+	os.Exit(code)
+}
+
+// build compiles a command, once, and returns its path.
 func build(t *testing.T, pkg string) string {
 	t.Helper()
-	exe := filepath.Join(t.TempDir(), filepath.Base(pkg)+".exe")
+	built.mu.Lock()
+	defer built.mu.Unlock()
+	if exe := built.exe[pkg]; exe != "" {
+		return exe
+	}
+	exe := filepath.Join(built.dir, filepath.Base(pkg)+".exe")
 	if out, err := exec.Command("go", "build", "-o", exe, pkg).CombinedOutput(); err != nil {
 		t.Fatalf("go build %s: %v\n%s", pkg, err, out)
 	}
+	built.exe[pkg] = exe
 	return exe
 }
 
@@ -118,6 +150,53 @@ func TestPluginReportsEveryErrorAtOnceWithoutSources(t *testing.T) {
 shop/orders/v1/orders_tasks.proto:37:44: task ShipOrder: a task returns google.protobuf.Empty, not shop.orders.v1.ShipOrderRequest: nobody waits for the answer of a job`
 	if response.GetError() != want || len(response.File) > 0 {
 		t.Errorf("the plugin answers %d files and\n%s\nwant none and\n%s", len(response.File), response.GetError(), want)
+	}
+}
+
+// A compiler that leaves out source info leaves the file's name.
+func TestPluginNamesTheFileWhereThereIsNoSourceInfo(t *testing.T) {
+	t.Parallel()
+	request := proto.CloneOf(load(t).Request())
+	request.FileToGenerate = []string{"shop/mail/v1/mail_tasks.proto"}
+	for _, f := range request.ProtoFile {
+		f.SourceCodeInfo = nil
+		if f.GetName() == "shop/mail/v1/mail_tasks.proto" {
+			f.Service[0].Method[0].ClientStreaming = proto.Bool(true)
+		}
+	}
+	got := ask(t, build(t, module+"/cmd/protoc-gen-backstage"), request).GetError()
+	if want := "shop/mail/v1/mail_tasks.proto: task Send: a task takes one request, not a stream"; got != want {
+		t.Errorf("the plugin answers %q, want %q", got, want)
+	}
+}
+
+// buf runs a plugin once for each directory.
+func TestPluginWritesTheSameFileByFile(t *testing.T) {
+	t.Parallel()
+	project := load(t)
+	want := only(generate(t, project), ".backstage.go")
+	got := map[string]string{}
+	for _, name := range project.Request().FileToGenerate {
+		request := proto.CloneOf(project.Request())
+		request.FileToGenerate = []string{name}
+		b, err := proto.Marshal(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := proto.Unmarshal(b, request); err != nil {
+			t.Fatal(err)
+		}
+		gen, err := protogen.Options{}.New(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := codegen.Generate(gen); err != nil {
+			t.Fatal(err)
+		}
+		maps.Copy(got, answered(t, gen.Response()))
+	}
+	if diff := cmp.Diff(want, got); diff != "" {
+		t.Errorf("all files at once and one by one differ (-at once +one by one):\n%s", diff)
 	}
 }
 

@@ -303,6 +303,9 @@ func TestDescriptorSetsAreAnInput(t *testing.T) {
 	for _, f := range set.File {
 		if f.GetName() == "a/v1/a_tasks.proto" {
 			f.Syntax, f.Edition = proto.String("editions"), descriptorpb.Edition_EDITION_2024.Enum()
+			// import option: the options are not needed at run time.
+			f.Dependency = []string{"google/protobuf/empty.proto"}
+			f.OptionDependency = []string{"backstage/v1/options.proto"}
 		}
 	}
 	writeSet(t, filepath.Join(dir, "image.binpb"), set)

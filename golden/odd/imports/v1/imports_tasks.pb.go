@@ -7,6 +7,7 @@
 package v1
 
 import (
+	_2019_awesome "github.com/backstage-go/backstage/golden/odd/imports/2019-awesome"
 	any1 "github.com/backstage-go/backstage/golden/odd/imports/any"
 	backstage "github.com/backstage-go/backstage/golden/odd/imports/backstage"
 	chargeTask "github.com/backstage-go/backstage/golden/odd/imports/chargeTask"
@@ -43,7 +44,7 @@ var File_odd_imports_v1_imports_tasks_proto protoreflect.FileDescriptor
 
 const file_odd_imports_v1_imports_tasks_proto_rawDesc = "" +
 	"\n" +
-	"\"odd/imports/v1/imports_tasks.proto\x12\x0eodd.imports.v1\x1a\x1abackstage/v1/options.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a\x19odd/imports/any/any.proto\x1a%odd/imports/backstage/backstage.proto\x1a'odd/imports/chargeTask/chargeTask.proto\x1a\x1fodd/imports/client/client.proto\x1a!odd/imports/context/context.proto\x1a\x19odd/imports/ctx/ctx.proto\x1a\x19odd/imports/err/err.proto\x1a\x1dodd/imports/error/error.proto\x1a\x17odd/imports/in/in.proto\x1a\x19odd/imports/len/len.proto\x1a\x1bodd/imports/opts/opts.proto\x1a\x18odd/imports/p/v1/p.proto\x1a\x18odd/imports/q/v1/q.proto\x1a!odd/imports/runtime/runtime.proto\x1a\x1fodd/imports/string/string.proto\x1a\x1bodd/imports/time/time.proto\x1a\x1bodd/imports/type/type.proto2\xcb\v\n" +
+	"\"odd/imports/v1/imports_tasks.proto\x12\x0eodd.imports.v1\x1a\x1abackstage/v1/options.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a&odd/imports/2019-awesome/awesome.proto\x1a\x19odd/imports/any/any.proto\x1a%odd/imports/backstage/backstage.proto\x1a'odd/imports/chargeTask/chargeTask.proto\x1a\x1fodd/imports/client/client.proto\x1a!odd/imports/context/context.proto\x1a\x19odd/imports/ctx/ctx.proto\x1a\x19odd/imports/err/err.proto\x1a\x1dodd/imports/error/error.proto\x1a\x17odd/imports/in/in.proto\x1a\x19odd/imports/len/len.proto\x1a\x1bodd/imports/opts/opts.proto\x1a\x18odd/imports/p/v1/p.proto\x1a\x18odd/imports/q/v1/q.proto\x1a!odd/imports/runtime/runtime.proto\x1a\x1fodd/imports/string/string.proto\x1a\x1bodd/imports/time/time.proto\x1a\x1bodd/imports/type/type.proto2\x8a\f\n" +
 	"\vImportTasks\x12J\n" +
 	"\x06Charge\x12\x16.google.protobuf.Empty\x1a\x16.google.protobuf.Empty\"\x10ʮ\x81\xb6\x0e\n" +
 	"\x1a\x03Ctx\x1a\x03PV1\x12O\n" +
@@ -62,29 +63,31 @@ const file_odd_imports_v1_imports_tasks_proto_rawDesc = "" +
 	"\x04Type\x12\x17.odd.imports.pkg_type.M\x1a\x16.google.protobuf.Empty\"\x18ʮ\x81\xb6\x0e\x12\x1a\x06Charge\"\x04{id}*\x021h\x12U\n" +
 	"\x06Client\x12\x19.odd.imports.pkg_client.M\x1a\x16.google.protobuf.Empty\"\x18ʮ\x81\xb6\x0e\x12\x1a\x06Charge\"\x04{id}*\x021h\x12]\n" +
 	"\n" +
-	"ChargeTask\x12\x1d.odd.imports.pkg_chargetask.M\x1a\x16.google.protobuf.Empty\"\x18ʮ\x81\xb6\x0e\x12\x1a\x06Charge\"\x04{id}*\x021h\x122\n" +
+	"ChargeTask\x12\x1d.odd.imports.pkg_chargetask.M\x1a\x16.google.protobuf.Empty\"\x18ʮ\x81\xb6\x0e\x12\x1a\x06Charge\"\x04{id}*\x021h\x12=\n" +
+	"\aAwesome\x12\x1a.odd.imports.pkg_awesome.M\x1a\x16.google.protobuf.Empty\x122\n" +
 	"\x03PV1\x12\x13.odd.imports.p.v1.M\x1a\x16.google.protobuf.Empty\x122\n" +
 	"\x03QV1\x12\x13.odd.imports.q.v1.M\x1a\x16.google.protobuf.Empty\x1a\vʮ\x81\xb6\x0e\x05*\x0330sB9Z7github.com/backstage-go/backstage/golden/odd/imports/v1b\x06proto3"
 
 var file_odd_imports_v1_imports_tasks_proto_goTypes = []any{
-	(*emptypb.Empty)(nil), // 0: google.protobuf.Empty
-	(*any1.M)(nil),        // 1: odd.imports.pkg_any.M
-	(*backstage.M)(nil),   // 2: odd.imports.pkg_backstage.M
-	(*context.M)(nil),     // 3: odd.imports.pkg_context.M
-	(*ctx.M)(nil),         // 4: odd.imports.pkg_ctx.M
-	(*err.M)(nil),         // 5: odd.imports.pkg_err.M
-	(*error1.M)(nil),      // 6: odd.imports.pkg_error.M
-	(*in.M)(nil),          // 7: odd.imports.pkg_in.M
-	(*len1.M)(nil),        // 8: odd.imports.pkg_len.M
-	(*opts.M)(nil),        // 9: odd.imports.pkg_opts.M
-	(*runtime.M)(nil),     // 10: odd.imports.pkg_runtime.M
-	(*string1.M)(nil),     // 11: odd.imports.pkg_string.M
-	(*time.M)(nil),        // 12: odd.imports.pkg_time.M
-	(*_type.M)(nil),       // 13: odd.imports.pkg_type.M
-	(*client.M)(nil),      // 14: odd.imports.pkg_client.M
-	(*chargeTask.M)(nil),  // 15: odd.imports.pkg_chargetask.M
-	(*v1.M)(nil),          // 16: odd.imports.p.v1.M
-	(*v11.M)(nil),         // 17: odd.imports.q.v1.M
+	(*emptypb.Empty)(nil),   // 0: google.protobuf.Empty
+	(*any1.M)(nil),          // 1: odd.imports.pkg_any.M
+	(*backstage.M)(nil),     // 2: odd.imports.pkg_backstage.M
+	(*context.M)(nil),       // 3: odd.imports.pkg_context.M
+	(*ctx.M)(nil),           // 4: odd.imports.pkg_ctx.M
+	(*err.M)(nil),           // 5: odd.imports.pkg_err.M
+	(*error1.M)(nil),        // 6: odd.imports.pkg_error.M
+	(*in.M)(nil),            // 7: odd.imports.pkg_in.M
+	(*len1.M)(nil),          // 8: odd.imports.pkg_len.M
+	(*opts.M)(nil),          // 9: odd.imports.pkg_opts.M
+	(*runtime.M)(nil),       // 10: odd.imports.pkg_runtime.M
+	(*string1.M)(nil),       // 11: odd.imports.pkg_string.M
+	(*time.M)(nil),          // 12: odd.imports.pkg_time.M
+	(*_type.M)(nil),         // 13: odd.imports.pkg_type.M
+	(*client.M)(nil),        // 14: odd.imports.pkg_client.M
+	(*chargeTask.M)(nil),    // 15: odd.imports.pkg_chargetask.M
+	(*_2019_awesome.M)(nil), // 16: odd.imports.pkg_awesome.M
+	(*v1.M)(nil),            // 17: odd.imports.p.v1.M
+	(*v11.M)(nil),           // 18: odd.imports.q.v1.M
 }
 var file_odd_imports_v1_imports_tasks_proto_depIdxs = []int32{
 	0,  // 0: odd.imports.v1.ImportTasks.Charge:input_type -> google.protobuf.Empty
@@ -103,28 +106,30 @@ var file_odd_imports_v1_imports_tasks_proto_depIdxs = []int32{
 	13, // 13: odd.imports.v1.ImportTasks.Type:input_type -> odd.imports.pkg_type.M
 	14, // 14: odd.imports.v1.ImportTasks.Client:input_type -> odd.imports.pkg_client.M
 	15, // 15: odd.imports.v1.ImportTasks.ChargeTask:input_type -> odd.imports.pkg_chargetask.M
-	16, // 16: odd.imports.v1.ImportTasks.PV1:input_type -> odd.imports.p.v1.M
-	17, // 17: odd.imports.v1.ImportTasks.QV1:input_type -> odd.imports.q.v1.M
-	0,  // 18: odd.imports.v1.ImportTasks.Charge:output_type -> google.protobuf.Empty
-	0,  // 19: odd.imports.v1.ImportTasks.Any:output_type -> google.protobuf.Empty
-	0,  // 20: odd.imports.v1.ImportTasks.Backstage:output_type -> google.protobuf.Empty
-	0,  // 21: odd.imports.v1.ImportTasks.Context:output_type -> google.protobuf.Empty
-	0,  // 22: odd.imports.v1.ImportTasks.Ctx:output_type -> google.protobuf.Empty
-	0,  // 23: odd.imports.v1.ImportTasks.Err:output_type -> google.protobuf.Empty
-	0,  // 24: odd.imports.v1.ImportTasks.Error:output_type -> google.protobuf.Empty
-	0,  // 25: odd.imports.v1.ImportTasks.In:output_type -> google.protobuf.Empty
-	0,  // 26: odd.imports.v1.ImportTasks.Len:output_type -> google.protobuf.Empty
-	0,  // 27: odd.imports.v1.ImportTasks.Opts:output_type -> google.protobuf.Empty
-	0,  // 28: odd.imports.v1.ImportTasks.Runtime:output_type -> google.protobuf.Empty
-	0,  // 29: odd.imports.v1.ImportTasks.String:output_type -> google.protobuf.Empty
-	0,  // 30: odd.imports.v1.ImportTasks.Time:output_type -> google.protobuf.Empty
-	0,  // 31: odd.imports.v1.ImportTasks.Type:output_type -> google.protobuf.Empty
-	0,  // 32: odd.imports.v1.ImportTasks.Client:output_type -> google.protobuf.Empty
-	0,  // 33: odd.imports.v1.ImportTasks.ChargeTask:output_type -> google.protobuf.Empty
-	0,  // 34: odd.imports.v1.ImportTasks.PV1:output_type -> google.protobuf.Empty
-	0,  // 35: odd.imports.v1.ImportTasks.QV1:output_type -> google.protobuf.Empty
-	18, // [18:36] is the sub-list for method output_type
-	0,  // [0:18] is the sub-list for method input_type
+	16, // 16: odd.imports.v1.ImportTasks.Awesome:input_type -> odd.imports.pkg_awesome.M
+	17, // 17: odd.imports.v1.ImportTasks.PV1:input_type -> odd.imports.p.v1.M
+	18, // 18: odd.imports.v1.ImportTasks.QV1:input_type -> odd.imports.q.v1.M
+	0,  // 19: odd.imports.v1.ImportTasks.Charge:output_type -> google.protobuf.Empty
+	0,  // 20: odd.imports.v1.ImportTasks.Any:output_type -> google.protobuf.Empty
+	0,  // 21: odd.imports.v1.ImportTasks.Backstage:output_type -> google.protobuf.Empty
+	0,  // 22: odd.imports.v1.ImportTasks.Context:output_type -> google.protobuf.Empty
+	0,  // 23: odd.imports.v1.ImportTasks.Ctx:output_type -> google.protobuf.Empty
+	0,  // 24: odd.imports.v1.ImportTasks.Err:output_type -> google.protobuf.Empty
+	0,  // 25: odd.imports.v1.ImportTasks.Error:output_type -> google.protobuf.Empty
+	0,  // 26: odd.imports.v1.ImportTasks.In:output_type -> google.protobuf.Empty
+	0,  // 27: odd.imports.v1.ImportTasks.Len:output_type -> google.protobuf.Empty
+	0,  // 28: odd.imports.v1.ImportTasks.Opts:output_type -> google.protobuf.Empty
+	0,  // 29: odd.imports.v1.ImportTasks.Runtime:output_type -> google.protobuf.Empty
+	0,  // 30: odd.imports.v1.ImportTasks.String:output_type -> google.protobuf.Empty
+	0,  // 31: odd.imports.v1.ImportTasks.Time:output_type -> google.protobuf.Empty
+	0,  // 32: odd.imports.v1.ImportTasks.Type:output_type -> google.protobuf.Empty
+	0,  // 33: odd.imports.v1.ImportTasks.Client:output_type -> google.protobuf.Empty
+	0,  // 34: odd.imports.v1.ImportTasks.ChargeTask:output_type -> google.protobuf.Empty
+	0,  // 35: odd.imports.v1.ImportTasks.Awesome:output_type -> google.protobuf.Empty
+	0,  // 36: odd.imports.v1.ImportTasks.PV1:output_type -> google.protobuf.Empty
+	0,  // 37: odd.imports.v1.ImportTasks.QV1:output_type -> google.protobuf.Empty
+	19, // [19:38] is the sub-list for method output_type
+	0,  // [0:19] is the sub-list for method input_type
 	0,  // [0:0] is the sub-list for extension type_name
 	0,  // [0:0] is the sub-list for extension extendee
 	0,  // [0:0] is the sub-list for field type_name

@@ -12,6 +12,7 @@ import (
 	"context"
 	"time"
 
+	_2019_awesome "github.com/backstage-go/backstage/golden/odd/imports/2019-awesome"
 	any_ "github.com/backstage-go/backstage/golden/odd/imports/any"
 	backstage_ "github.com/backstage-go/backstage/golden/odd/imports/backstage"
 	chargeTask_ "github.com/backstage-go/backstage/golden/odd/imports/chargeTask"
@@ -55,6 +56,7 @@ const (
 	TypeName       = "odd.imports.v1.ImportTasks.Type"
 	ClientName     = "odd.imports.v1.ImportTasks.Client"
 	ChargeTaskName = "odd.imports.v1.ImportTasks.ChargeTask"
+	AwesomeName    = "odd.imports.v1.ImportTasks.Awesome"
 	PV1Name        = "odd.imports.v1.ImportTasks.PV1"
 	QV1Name        = "odd.imports.v1.ImportTasks.QV1"
 )
@@ -82,6 +84,7 @@ func NewClient(enqueuer backstage.Enqueuer) (*Client, error) {
 		typeTask().Needs(),
 		clientTask().Needs(),
 		chargeTaskTask().Needs(),
+		awesomeTask().Needs(),
 		pV1Task().Needs(),
 		qV1Task().Needs(),
 	)
@@ -157,6 +160,10 @@ type Handler interface {
 	//
 	// Up to 5 attempts of at most 30s each, with backoff from 1s to 1m. Then: Charge.
 	ChargeTask(ctx context.Context, in *chargeTask_.M, next *ChargeTaskNext) error
+	// Awesome is task odd.imports.v1.ImportTasks.Awesome.
+	//
+	// Up to 5 attempts of at most 30s each, with backoff from 1s to 1m.
+	Awesome(ctx context.Context, in *_2019_awesome.M) error
 	// PV1 is task odd.imports.v1.ImportTasks.PV1.
 	//
 	// Up to 5 attempts of at most 30s each, with backoff from 1s to 1m.
@@ -185,6 +192,7 @@ func Register(worker *backstage.Worker, handler Handler, opts ...backstage.Regis
 	RegisterType(worker, handler.Type, opts...)
 	RegisterClient(worker, handler.Client, opts...)
 	RegisterChargeTask(worker, handler.ChargeTask, opts...)
+	RegisterAwesome(worker, handler.Awesome, opts...)
 	RegisterPV1(worker, handler.PV1, opts...)
 	RegisterQV1(worker, handler.QV1, opts...)
 }
@@ -888,6 +896,30 @@ func chargeTaskTask() backstage.Task[*chargeTask_.M] {
 		},
 		DedupeFor: time.Hour,
 	}
+}
+
+// Awesome is task odd.imports.v1.ImportTasks.Awesome.
+//
+// It enqueues on queue "default".
+func (c *Client) Awesome(ctx context.Context, in *_2019_awesome.M, opts ...backstage.EnqueueOption) (backstage.Receipt, error) {
+	return backstage.Enqueue(ctx, c.enqueuer, AwesomeJob(in, opts...))
+}
+
+// AwesomeJob returns a job of Awesome as a value, for batches that mix tasks.
+func AwesomeJob(in *_2019_awesome.M, opts ...backstage.EnqueueOption) backstage.Job {
+	return backstage.NewJob(awesomeTask(), in, opts...)
+}
+
+// RegisterAwesome lets worker run Awesome by handle.
+func RegisterAwesome(worker *backstage.Worker, handle func(context.Context, *_2019_awesome.M) error, opts ...backstage.RegisterOption) {
+	backstage.Register(worker, backstage.Registration{
+		Name:   AwesomeName,
+		Policy: backstage.Policy{Timeout: 30 * time.Second},
+	}, handle, opts...)
+}
+
+func awesomeTask() backstage.Task[*_2019_awesome.M] {
+	return backstage.Task[*_2019_awesome.M]{Name: AwesomeName}
 }
 
 // PV1 is task odd.imports.v1.ImportTasks.PV1.
