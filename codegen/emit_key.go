@@ -1,6 +1,8 @@
 package codegen
 
 import (
+	"strings"
+
 	"github.com/dave/jennifer/jen"
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -33,10 +35,20 @@ func (e *emitter) key(t *Task, k *Key) jen.Code {
 func get(path []*protogen.Field) *jen.Statement {
 	s := jen.Id("in")
 	for _, f := range path {
-		getter, _ := f.MethodName("Get")
-		s = s.Dot(getter).Call()
+		s = s.Dot(getter(f)).Call()
 	}
 	return s
+}
+
+// getter names a field's getter. A hybrid message whose fields are called id and
+// get_id has two for id, Get_Id and GetId, of which only the one that an opaque
+// message has, too, survives the build tag protoopaque.
+func getter(f *protogen.Field) string {
+	name, older := f.MethodName("Get")
+	if opaque := "Get" + strings.TrimPrefix(strings.TrimPrefix(name, "Get"), "_"); older == opaque {
+		return older
+	}
+	return name
 }
 
 // keyValue is the field's value. Enums count as numbers, because their names

@@ -159,7 +159,7 @@ func oddTask() backstage.Task[*hybridkeys.Kinds] {
 		OrderingKey: func(in *hybridkeys.Kinds) (string, error) {
 			return backstage.JoinKey(
 				backstage.KeyField("must", in.GetMust(), in.GetMust() != ""),
-				backstage.KeyField("id", in.Get_Id(), in.Get_Id() != ""),
+				backstage.KeyField("id", in.GetId(), in.GetId() != ""),
 				backstage.KeyField("get_id", in.GetGetId(), in.GetGetId() != ""),
 				backstage.KeyField("build", in.GetBuild_(), in.GetBuild_() != ""),
 				backstage.KeyField("has_id", in.GetHasId(), backstage.IsSet(in, "has_id")),
