@@ -12,6 +12,12 @@ import (
 // is, then with lent Delays and Claims. newHarness is called with the test of the
 // check that it is for, and once more to learn what there is to check.
 func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
+	t.Helper()
+	run(t, checks(), newHarness)
+}
+
+func run(t *testing.T, checks []check, newHarness func(t *testing.T) Harness) {
+	t.Helper()
 	probe := newHarness(t)
 	rounds := []round{own}
 	if probe.Lender != nil {
@@ -20,7 +26,7 @@ func Run(t *testing.T, newHarness func(t *testing.T) Harness) {
 	results := newResults()
 	for _, r := range rounds {
 		t.Run(r.String(), func(t *testing.T) {
-			for _, c := range checks() {
+			for _, c := range checks {
 				t.Run(c.name, func(t *testing.T) {
 					t.Parallel()
 					if probe.Simulated {
@@ -103,6 +109,7 @@ func checks() []check {
 		closeChecks(),
 		factsChecks(),
 		outageChecks(),
+		killChecks(),
 	} {
 		all = append(all, group...)
 	}
