@@ -74,7 +74,7 @@ func (v *vetter) retries() {
 		return
 	}
 	if wait := p.Backoff.Value.average(int(p.MaxAttempts.Value)-1, p.MaxAge.Value); wait > p.MaxAge.Value {
-		v.warn("max_age", "%d attempts wait longer for each other than the %s within which there are retries",
+		v.warn("max_age", "the waits between %d attempts add up to more than the %s within which there are retries",
 			p.MaxAttempts.Value, formatDuration(p.MaxAge.Value))
 	}
 }

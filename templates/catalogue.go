@@ -194,9 +194,3 @@ func trimLines(s string) string {
 	}
 	return strings.Join(lines, "\n")
 }
-
-// Anchor is by what a Markdown page links to a task: the heading's words in
-// lower case.
-func (Service) Anchor(t Task) string {
-	return strings.ToLower(t.Short)
-}

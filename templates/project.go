@@ -18,41 +18,37 @@ type Project struct {
 type File struct {
 	Name    string
 	Content string
-	// Kept says that a file of this name that is there already may stay: the
-	// project does not need this one.
-	Kept bool
+	// Kept says that a file of this name that is there already may stay. Needs
+	// is what the project needs of it then, "" for nothing.
+	Kept  bool
+	Needs string
 }
 
-// projectFiles are the files of a project and their templates.
-func (p Project) projectFiles() []projectFile {
-	return []projectFile{
-		{path.Join("proto", p.Name, "v1", p.Name+"_tasks.proto"), "tasks.proto.tmpl", false},
-		{"gen.go", "gen.go.tmpl", false},
-		{"main.go", "main.go.tmpl", false},
-		{"handler.go", "handler.go.tmpl", false},
-		{"handler_test.go", "handler_test.go.tmpl", false},
-		{"buf.yaml", "buf.yaml.tmpl", true},
-		{"buf.gen.yaml", "buf.gen.yaml.tmpl", true},
-		{".gitignore", "gitignore.tmpl", true},
+// projectFiles are the files of a project and the templates of their content.
+func (p Project) projectFiles() []File {
+	return []File{
+		{Name: path.Join("proto", p.Name, "v1", p.Name+"_tasks.proto"), Content: "tasks.proto.tmpl"},
+		{Name: "gen.go", Content: "gen.go.tmpl"},
+		{Name: "main.go", Content: "main.go.tmpl"},
+		{Name: "handler.go", Content: "handler.go.tmpl"},
+		{Name: "handler_test.go", Content: "handler_test.go.tmpl"},
+		{Name: "buf.yaml", Content: "buf.yaml.tmpl", Kept: true, Needs: "a module with path: proto"},
+		{Name: "buf.gen.yaml", Content: "buf.gen.yaml.tmpl", Kept: true},
+		{Name: ".gitignore", Content: "gitignore.tmpl", Kept: true, Needs: "a line /" + p.Name + ".db*"},
 	}
-}
-
-type projectFile struct {
-	name, template string
-	kept           bool
 }
 
 // Files returns the project's files.
 func (p Project) Files() ([]File, error) {
-	var out []File
-	for _, f := range p.projectFiles() {
+	files := p.projectFiles()
+	for i, f := range files {
 		var b strings.Builder
-		if err := render(&b, "project/"+f.template, p); err != nil {
-			return nil, fmt.Errorf("%s: %w", f.name, err)
+		if err := render(&b, "project/"+f.Content, p); err != nil {
+			return nil, fmt.Errorf("%s: %w", f.Name, err)
 		}
-		out = append(out, File{Name: f.name, Content: b.String(), Kept: f.kept})
+		files[i].Content = b.String()
 	}
-	return out, nil
+	return files, nil
 }
 
 // Service is the name of the task service: "ShopTasks".

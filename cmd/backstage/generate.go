@@ -47,6 +47,8 @@ type generation struct {
 	options        *compile.Options
 	format         *string
 	check, verbose bool
+	// below is where the working directory is, as it is printed; "" for here.
+	below string
 }
 
 // generated is its result in JSON.
@@ -108,10 +110,10 @@ func (g *generation) print(c *console, project *compile.Project, changes compile
 		wrote, deleted = "would write", "would delete"
 	}
 	for _, name := range changes.Written {
-		fmt.Fprintln(c.out, wrote, filepath.FromSlash(name))
+		fmt.Fprintln(c.out, wrote, g.shown(project, name))
 	}
 	for _, name := range changes.Deleted {
-		fmt.Fprintln(c.out, deleted, filepath.FromSlash(name))
+		fmt.Fprintln(c.out, deleted, g.shown(project, name))
 	}
 	if g.verbose {
 		for _, n := range withoutTasks(project) {
@@ -119,4 +121,18 @@ func (g *generation) print(c *console, project *compile.Project, changes compile
 		}
 	}
 	return nil
+}
+
+// shown returns a file of the project as seen from the working directory.
+func (g *generation) shown(project *compile.Project, name string) string {
+	disk := filepath.Join(project.Dir, filepath.FromSlash(name))
+	cwd, err := filepath.Abs(g.options.Dir)
+	if err != nil {
+		return disk
+	}
+	rel, err := filepath.Rel(cwd, disk)
+	if err != nil {
+		return disk
+	}
+	return filepath.Join(g.below, rel)
 }

@@ -34,6 +34,7 @@ that the project uses the checkout.`,
 backstage init -module example.com/shop .    # here, under that import path
 cd shop && go run .`,
 		codes: `0  the project is there
+1  it is, but another schema of the module has errors
 2  wrong usage
 3  a file is in the way, could not be written, or go mod tidy failed`,
 		flags: func(set *flag.FlagSet) action {
@@ -84,7 +85,7 @@ func (p *project) run(ctx context.Context, c *console, operands []string) error 
 	if err := p.write(c, mod); err != nil {
 		return err
 	}
-	if err := generateIn(ctx, c, p.dir); err != nil {
+	if err := p.generate(ctx, c); err != nil {
 		return err
 	}
 	tidied, err := p.fetch(ctx, c, mod)
@@ -148,7 +149,7 @@ func (p *project) write(c *console, mod *goMod) error {
 	for _, f := range files {
 		disk := within("", p.dir, f.Name)
 		if f.Kept && exists(disk) {
-			fmt.Fprintln(c.out, "kept ", p.print(f.Name))
+			fmt.Fprintln(c.out, "kept ", p.print(f.Name)+needs(f))
 			continue
 		}
 		if err := writeFile(disk, []byte(f.Content)); err != nil {
@@ -177,14 +178,21 @@ func (p *project) inTheWay(files []templates.File) error {
 	return otherPackage(p.dir, p.shown)
 }
 
+func needs(f templates.File) string {
+	if f.Needs == "" {
+		return ""
+	}
+	return ", which needs " + f.Needs
+}
+
 func (p *project) print(name string) string {
 	return filepath.Join(p.shown, filepath.FromSlash(name))
 }
 
-// generateIn generates in a folder, as go generate does later.
-func generateIn(ctx context.Context, c *console, dir string) error {
+// generate generates what go generate does later.
+func (p *project) generate(ctx context.Context, c *console) error {
 	format := "text"
-	g := generation{options: &compile.Options{Dir: dir}, format: &format}
+	g := generation{options: &compile.Options{Dir: p.dir}, format: &format, below: p.shown}
 	return g.run(ctx, c, nil)
 }
 

@@ -43,8 +43,8 @@ func otherPackage(dir, shown string) error {
 	for _, name := range names {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.PackageClauseOnly)
 		if err == nil && file.Name.Name != "main" {
-			return fmt.Errorf("%s has package %s, and a program needs a folder of its own: backstage init %s",
-				shown, file.Name.Name, filepath.Join(shown, "cmd", "reports"))
+			return fmt.Errorf("%s is of package %s, and a program needs a folder of its own: backstage init %s",
+				filepath.Join(shown, filepath.Base(name)), file.Name.Name, filepath.Join(shown, "cmd", "reports"))
 		}
 	}
 	return nil
