@@ -35,20 +35,20 @@ type execution struct {
 	task     *registered
 	policy   Policy
 	run      *Run
-	lost     <-chan struct{} // what the delivery's Lost returns
-	carried  bool            // jobs that its settlement stores elsewhere first are stored
+	carried  bool // jobs that its settlement stores elsewhere first are stored
 
 	// Under session.mu.
-	index    int       // in session.active
-	watch    *watch    // of lost
-	inSlot   bool      // occupies a slot
-	handling bool      // its handler runs
-	isLost   bool      // the lease is known to be lost
-	stuck    bool      // reported as stuck
-	suspect  bool      // counted in session.suspects
-	doubted  bool      // cancelled because nobody confirmed its lease
-	extended time.Time // when the lease was last known to hold
-	deadline time.Time // of its handler
+	index    int             // in session.active
+	lost     <-chan struct{} // what the delivery's Lost returns, once that is asked
+	watch    *watch          // of lost
+	inSlot   bool            // occupies a slot
+	handling bool            // its handler runs
+	isLost   bool            // the lease is known to be lost
+	stuck    bool            // reported as stuck
+	suspect  bool            // counted in session.suspects
+	doubted  bool            // cancelled because nobody confirmed its lease
+	extended time.Time       // when the lease was last known to hold
+	deadline time.Time       // of its handler
 	cancel   context.CancelCauseFunc
 	ended    chan struct{} // closed when it is over, if a redelivery waits
 	after    settlement    // what a redelivery of the same state is to get
@@ -62,9 +62,11 @@ func (s *session) newExecution(d provider.Delivery) *execution {
 		job:      job,
 		key:      jobKey{job.ID, job.Enqueued.UnixNano()},
 		task:     s.byName[job.Task],
-		lost:     d.Lost(),
 		inSlot:   true,
 		extended: time.Now(),
+	}
+	if s.facts.Death != provider.LeaseOnRecord {
+		e.lost = d.Lost() // otherwise not before a heartbeat is due
 	}
 	if e.task != nil {
 		e.policy = e.task.Policy
@@ -163,6 +165,9 @@ func (s *session) judgeBefore(e *execution) (end ending, run bool) {
 // refreshClaim keeps a claim that holds until done. It is no more than a help: a
 // store that does not answer must not keep the job from its run.
 func (s *session) refreshClaim(e *execution) {
+	if !e.job.Dedupe.UntilDone {
+		return
+	}
 	ctx, cancel := context.WithTimeout(s.settling, s.cfg.Lease/3)
 	defer cancel()
 	s.store.refreshed(ctx, e.job, e.policy.MaxAge)
@@ -173,20 +178,16 @@ func neverRan(c provider.Counters) bool { return c.Failures+c.Snoozes+c.Crashes 
 // call runs the handler, with its interceptors.
 func (s *session) call(e *execution) (end ending) {
 	end = ending{how: exited, err: errGoexit} // unless it returns or panics
-	ctx, cancel := context.WithCancelCause(s.handlers)
-	defer cancel(context.Canceled)
 	started := time.Now()
-	deadline := started.Add(e.policy.Timeout)
-	ctx, stop := context.WithDeadlineCause(ctx, deadline, ErrTimeout)
-	defer stop()
-	ctx = runContext{ctx, e.run}
+	ctx := &runContext{parent: s.handlers, run: e.run, deadline: started.Add(e.policy.Timeout)}
+	defer ctx.release()
 
 	s.mu.Lock()
-	e.handling, e.cancel, e.deadline = true, cancel, deadline
+	e.handling, e.cancel, e.deadline = true, ctx.cancel, ctx.deadline
 	lost := e.isLost
 	s.mu.Unlock()
 	if lost {
-		cancel(ErrLeaseLost)
+		ctx.cancel(ErrLeaseLost)
 	}
 	if s.cfg.Observer != nil {
 		s.cfg.Observer(RunStarted{Job: e.run.info, Waited: started.Sub(e.job.FirstDue)})
@@ -198,28 +199,19 @@ func (s *session) call(e *execution) (end ending) {
 		s.returned(e, end, started)
 	}()
 	err := e.task.call(ctx, e.run)
-	return judge(err, context.Cause(ctx))
-}
-
-// runContext is a handler's context: it carries the run without an allocation of
-// its own.
-type runContext struct {
-	context.Context
-	run *Run
-}
-
-// Value returns the run, or what the context has.
-func (c runContext) Value(key any) any {
-	if key == (infoKey{}) {
-		return c.run
+	if err == nil {
+		return judge(nil, nil)
 	}
-	return c.Context.Value(key)
+	return judge(err, context.Cause(ctx))
 }
 
 // judge tells by the handler's error and the state of its context how a run
 // ended. What the handler said plainly counts; any other error of a run that was
 // cut off counts as nothing.
 func judge(err, cause error) ending {
+	if err == nil {
+		return ending{how: done}
+	}
 	var (
 		skip       *skipError
 		perm       *permanentError
@@ -227,8 +219,6 @@ func judge(err, cause error) ending {
 		retryAfter *retryAfterError
 	)
 	switch {
-	case err == nil:
-		return ending{how: done}
 	case errors.As(err, &skip):
 		return ending{how: skipped, err: errors.New(skip.reason), guard: skip.guard}
 	case errors.As(err, &perm):

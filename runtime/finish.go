@@ -114,8 +114,7 @@ func (s *session) carried(e *execution, st settlement, tried bool) Outcome {
 
 // send is one try of a settlement.
 func (s *session) send(e *execution, st settlement) error {
-	ctx, cancel := context.WithTimeout(s.settling, s.cfg.Lease)
-	defer cancel()
+	ctx := s.settlingSoon()
 	switch st.verb {
 	case verbAck:
 		return s.store.ack(ctx, e.delivery, st.next, &e.carried)
@@ -128,20 +127,37 @@ func (s *session) send(e *execution, st settlement) error {
 	}
 }
 
+// settlingSoon returns the context of a settlement that begins now. It ends after a
+// lease or a little earlier: those that begin within an eighth of a lease share one,
+// because one for each is dear beside a short job.
+func (s *session) settlingSoon() context.Context {
+	now := time.Now()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.soon == nil || now.Sub(s.soonFrom) > s.cfg.Lease/8 {
+		s.soonFrom = now
+		s.soon, s.cancelSoon = context.WithTimeout(s.settling, s.cfg.Lease)
+	}
+	return s.soon
+}
+
 // afterwards returns what a redelivery of the same state is to get in place of a
 // run, now that a settlement succeeded or did not.
 func (s *session) afterwards(st settlement, err error) (after settlement, ok bool) {
-	var lost *provider.LostError
-	stored := err == nil || errors.As(err, &lost) && lost.Stored == Stored
 	switch {
 	case st.verb == verbRelease || st.verb == verbLeave:
 		return settlement{}, false
-	case stored:
+	case err == nil || lostButStored(err):
 		return settlement{verb: verbAck}, true
 	case st.verb == verbAck, st.verb == verbDead && st.failure.Class == provider.ClassPermanent:
 		return st, true
 	}
 	return settlement{}, false
+}
+
+func lostButStored(err error) bool {
+	var lost *provider.LostError
+	return errors.As(err, &lost) && lost.Stored == Stored
 }
 
 // settled reports what became of a delivery.

@@ -31,6 +31,7 @@ func (s *session) extend(ctx context.Context) {
 	if len(due) == 0 {
 		return
 	}
+	s.watchLongLived(due)
 	deliveries := make([]provider.Delivery, len(due))
 	for i, e := range due {
 		deliveries[i] = e.delivery
@@ -127,6 +128,27 @@ func (s *session) watch(e *execution) {
 		case <-s.quit:
 		}
 	})
+}
+
+// watchLongLived watches deliveries whose leases are on record: none of those is
+// lost before its first heartbeat is due, and most are settled by then.
+func (s *session) watchLongLived(due []*execution) {
+	if s.facts.Death != provider.LeaseOnRecord {
+		return
+	}
+	lost := make([]<-chan struct{}, len(due))
+	for i, e := range due {
+		lost[i] = e.delivery.Lost()
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for i, e := range due {
+		settled := e.index >= len(s.active) || s.active[e.index] != e
+		if e.watch == nil && !settled {
+			e.lost = lost[i]
+			s.watch(e)
+		}
+	}
 }
 
 // unwatch is watch for a delivery that is settled.

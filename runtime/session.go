@@ -27,6 +27,7 @@ type session struct {
 	cancelHandler context.CancelCauseFunc
 	settling      context.Context // of which settlements' contexts are made
 	cancelSettle  context.CancelFunc
+	cancelSoon    context.CancelFunc // of soon; not needed
 
 	pool    sync.WaitGroup
 	work    chan *execution // to idle goroutines of the pool
@@ -43,6 +44,8 @@ type session struct {
 	suspects int        // suspects that are not settled
 	fewer    *sync.Cond // there are fewer of them, or the worker stops
 	stuck    int
+	soon     context.Context  // of settlements that begin now; it ends by itself, or with settling
+	soonFrom time.Time        // when it was made
 	troubles map[string]error // what health reports, by what it concerns
 }
 
