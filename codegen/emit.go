@@ -76,6 +76,7 @@ type emitter struct {
 
 func newEmitter(gen *protogen.Plugin, s *Service) *emitter {
 	file := jen.NewFilePathName(string(s.GoImportPath), s.GoPackage)
+	file.NoFormat = true // protogen prints what it is given anew
 	e := &emitter{gen: gen, service: s, file: file}
 	e.nameSpecs()
 	e.imports = newImportNames(file, e.declared())

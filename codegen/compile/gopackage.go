@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"unicode"
 
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
@@ -127,7 +128,12 @@ func packageName(pkg, importPath string) string {
 
 // sanitized makes an identifier of Go, as protoc-gen-go does.
 func sanitized(s string) string {
-	s = regexp.MustCompile(`[^\pL\pN_]`).ReplaceAllString(s, "_")
+	s = strings.Map(func(r rune) rune {
+		if r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r) {
+			return r
+		}
+		return '_'
+	}, s)
 	if s == "" || token.IsKeyword(s) || '0' <= s[0] && s[0] <= '9' {
 		return "_" + s
 	}
