@@ -98,11 +98,11 @@ func TestLostLease(t *testing.T) {
 			}
 			r.enqueue(job(task("a"), "", backstage.OnQueue("q"))) // ends the Receive under way
 			pass(time.Second)
-			var second int
-			r.other().start(backstage.WorkerConfig{Queues: []backstage.Queue{{Name: "q"}}}, handle("a", func(context.Context, string) error { second++; return nil }))
+			var second counter
+			r.other().start(backstage.WorkerConfig{Queues: []backstage.Queue{{Name: "q"}}}, handle("a", func(context.Context, string) error { second.add(); return nil }))
 			pass(40 * time.Second)
-			if second != 2 {
-				r.Fatalf("the second worker ran %d jobs, want the first's two; the log:\n%s", second, r.events)
+			if second.get() != 2 {
+				r.Fatalf("the second worker ran %d jobs, want the first's two; the log:\n%s", second.get(), r.events)
 			}
 			deaf.Store(known == "by settlement")
 			pass(15 * time.Second)
@@ -171,9 +171,9 @@ func TestUnknownHeartbeatsForAWholeLeaseCancelTheHandler(t *testing.T) {
 // TestAFewUnknownHeartbeatsDoNoHarm: every second one arrives.
 func TestAFewUnknownHeartbeatsDoNoHarm(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		n := 0
+		var n counter
 		r.hooks.extend = func(_ context.Context, size int, do func() []error) []error {
-			if n++; n%2 != 0 {
+			if n.add()%2 != 0 {
 				return slices.Repeat([]error{errBoom}, size)
 			}
 			return do()
@@ -211,7 +211,7 @@ func TestRedeliveryOfARunningJob(t *testing.T) {
 				deaf.Store(true)
 				r.hooks.extend = silent(&deaf)
 				var live, most atomic.Int32
-				var children []string
+				children := newLedger()
 				runs := newLedger()
 				r.start(backstage.WorkerConfig{},
 					chain("a", func(ctx context.Context, _ string, next *backstage.Next) error {
@@ -231,7 +231,7 @@ func TestRedeliveryOfARunningJob(t *testing.T) {
 					}, backstage.Policy{Timeout: time.Hour}),
 					handle("b", func(ctx context.Context, _ string) error {
 						info, _ := backstage.InfoFrom(ctx)
-						children = append(children, info.ID)
+						children.write(info.ID)
 						return nil
 					}))
 				id := r.enqueue(job(task("a"), "")).ID
@@ -243,8 +243,8 @@ func TestRedeliveryOfARunningJob(t *testing.T) {
 				if row.dead != "" || row.name == "skip" {
 					wantChildren = 0
 				}
-				if len(children) != wantChildren {
-					r.Errorf("%d next jobs ran, want %d", len(children), wantChildren)
+				if children.count() != wantChildren {
+					r.Errorf("%d next jobs ran, want %d", children.count(), wantChildren)
 				}
 				if row.dead != "" {
 					if f := r.onlyDead().Failure; f.Class != row.dead {
@@ -261,22 +261,22 @@ func TestRedeliveryOfARunningJob(t *testing.T) {
 // TestAckIsTriedAgainWhileTheLeaseHolds, and the handler runs once.
 func TestAckIsTriedAgainWhileTheLeaseHolds(t *testing.T) {
 	inRounds(t, func(r *rig) {
-		tries, runs := 0, 0
+		var tries, runs counter
 		r.hooks.settle = func(_ string, _ provider.Delivery, do func() error) error {
-			if tries++; tries <= 60 {
+			if tries.add() <= 60 {
 				return errBoom
 			}
 			return do()
 		}
-		w := r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error { runs++; return nil }))
+		w := r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error { runs.add(); return nil }))
 		id := r.enqueue(job(task("a"), "")).ID
 		pass(time.Minute)
 		if err := w.Health(r.Context()); !errors.Is(err, errBoom) {
 			r.Errorf("health while nothing can be settled = %v, want the reason", err)
 		}
 		pass(10 * time.Minute)
-		if runs != 1 || tries != 61 {
-			r.Errorf("%d runs and %d settlements, want 1 and 61", runs, tries)
+		if runs.get() != 1 || tries.get() != 61 {
+			r.Errorf("%d runs and %d settlements, want 1 and 61", runs.get(), tries.get())
 		}
 		if life := r.events.life(id); life[len(life)-1] != "acked" || life[3] != "not acked" {
 			r.Errorf("life %v, want failed settlements and then the ack", life)
@@ -292,9 +292,10 @@ func TestAckIsTriedAgainWhileTheLeaseHolds(t *testing.T) {
 // again with each try to end the source.
 func TestRetryIsStoredOnceWhileTheAckFails(t *testing.T) {
 	inRounds(t, func(r *rig) {
-		tries, runs := 0, newLedger()
+		var tries counter
+		runs := newLedger()
 		r.hooks.settle = func(_ string, _ provider.Delivery, do func() error) error {
-			if tries++; tries <= 5 {
+			if n := tries.add(); n <= 5 || n > 6 && n <= 11 {
 				return errBoom
 			}
 			return do()
@@ -304,7 +305,6 @@ func TestRetryIsStoredOnceWhileTheAckFails(t *testing.T) {
 			if runs.count() == 1 {
 				return backstage.RetryAfter(errBoom, 0)
 			}
-			tries = 0
 			backstage.Add(next, task("b"), "a.b", &text{}, backstage.In(time.Millisecond))
 			backstage.Add(next, task("b", func(t *backstage.Task[*text]) { t.Dedupe, t.DedupeFor = keyOf, time.Hour }), "a.b", &text{Value: "v"})
 			return nil

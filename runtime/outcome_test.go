@@ -101,9 +101,9 @@ func TestMaxAttemptsIsTheNumberOfFailedRuns(t *testing.T) {
 // TestSnoozeCountsAsNothing: snoozes leave the attempt as it is.
 func TestSnoozeCountsAsNothing(t *testing.T) {
 	inRounds(t, func(r *rig) {
-		n := 0
+		var runs counter
 		r.start(backstage.WorkerConfig{}, handle("a", func(ctx context.Context, _ string) error {
-			n++
+			n := runs.add()
 			info, _ := backstage.InfoFrom(ctx)
 			if info.Attempt != 1 || info.Snoozes != n-1 {
 				r.Errorf("run %d: attempt %d, snoozes %d; want attempt 1, snoozes %d", n, info.Attempt, info.Snoozes, n-1)
@@ -115,11 +115,11 @@ func TestSnoozeCountsAsNothing(t *testing.T) {
 		}, backstage.Policy{MaxAttempts: 1}))
 		r.enqueue(job(task("a"), ""))
 		pass(6*time.Minute + 30*time.Second)
-		if n != 7 {
+		if n := runs.get(); n != 7 {
 			r.Fatalf("after 6m30s of snoozes by a minute there were %d runs, want 7", n)
 		}
 		pass(time.Minute)
-		if n != 8 {
+		if n := runs.get(); n != 8 {
 			r.Errorf("%d runs, want 8", n)
 		}
 		r.wantNothingLeft()
@@ -128,14 +128,14 @@ func TestSnoozeCountsAsNothing(t *testing.T) {
 
 func TestSnoozeIsBoundedByMaxAge(t *testing.T) {
 	inRounds(t, func(r *rig) {
-		n := 0
+		var runs counter
 		r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error {
-			n++
+			runs.add()
 			return backstage.Snooze(time.Hour)
 		}, backstage.Policy{MaxAge: 10*time.Hour + time.Minute}))
 		r.enqueue(job(task("a"), "", backstage.In(time.Hour)))
 		pass(48 * time.Hour)
-		if n != 11 {
+		if n := runs.get(); n != 11 {
 			r.Errorf("%d runs in 10h from first due, want 11", n)
 		}
 		if f := r.onlyDead().Failure; f.Class != provider.ClassTooOld || f.Attempt != 0 {
@@ -164,13 +164,14 @@ func TestRetryAfterReplacesTheBackoff(t *testing.T) {
 
 func TestNoRetryAfterMaxAge(t *testing.T) {
 	inRounds(t, func(r *rig) {
-		n := 0
+		var runs counter
 		r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error {
-			n++
+			runs.add()
 			return errBoom
 		}, backstage.Policy{MaxAttempts: 1000, MaxAge: time.Hour, Backoff: backstage.Backoff{Base: 10 * time.Minute, Cap: 10 * time.Minute}}))
 		r.enqueue(job(task("a"), "", backstage.In(24*time.Hour)))
 		pass(30 * time.Hour)
+		n := runs.get()
 		if n != 6 && n != 7 {
 			r.Errorf("%d runs within an hour of first due, one every 10m; want 6 or 7", n)
 		}
@@ -319,9 +320,9 @@ func TestSlotWaitsForALateHandler(t *testing.T) {
 
 func TestStuckHandlers(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		var told []string
+		told := newLedger()
 		release := make(chan struct{})
-		w := r.start(backstage.WorkerConfig{Concurrency: 4, OnStuck: func(e backstage.RunStuck) { told = append(told, e.Job.ID) }},
+		w := r.start(backstage.WorkerConfig{Concurrency: 4, OnStuck: func(e backstage.RunStuck) { told.write(e.Job.ID) }},
 			handle("a", func(context.Context, string) error { <-release; return nil }, backstage.Policy{Timeout: time.Minute}))
 		one := r.enqueue(job(task("a"), "")).ID
 		pass(time.Minute + 29*time.Second)
@@ -330,8 +331,8 @@ func TestStuckHandlers(t *testing.T) {
 		}
 		pass(15 * time.Second)
 		r.wantLife(one, "enqueued: stored", "run 1", "stuck")
-		if len(told) != 1 || told[0] != one {
-			r.Errorf("OnStuck was told of %v, want of %s once", told, one)
+		if ids := told.read(); len(ids) != 1 || ids[0] != one {
+			r.Errorf("OnStuck was told of %v, want of %s once", ids, one)
 		}
 		if err := w.Health(r.Context()); err != nil {
 			r.Errorf("health with one of four handlers stuck: %v, want nil", err)
@@ -376,16 +377,16 @@ func TestExpiredJobsDoNotStart(t *testing.T) {
 // TestExpiryIsForTheFirstStart: what has run may be retried later.
 func TestExpiryIsForTheFirstStart(t *testing.T) {
 	inRounds(t, func(r *rig) {
-		n := 0
+		var runs counter
 		r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error {
-			if n++; n < 3 {
+			if runs.add() < 3 {
 				return backstage.RetryAfter(errBoom, time.Hour)
 			}
 			return nil
 		}))
 		r.enqueue(job(task("a"), "", backstage.WithExpires(time.Minute)))
 		pass(3 * time.Hour)
-		if n != 3 {
+		if n := runs.get(); n != 3 {
 			r.Errorf("%d runs, want 3: a retry does not expire", n)
 		}
 		r.wantNothingLeft()
@@ -408,12 +409,12 @@ func TestUndecodablePayloadKeepsItsBytes(t *testing.T) {
 // TestForeignBytesDoNotStopTheOthers: the provider reports, the worker goes on.
 func TestForeignBytesDoNotStopTheOthers(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		n := 0
-		r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error { n++; return nil }))
+		var runs counter
+		r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error { runs.add(); return nil }))
 		r.store.Put(backstage.DefaultQueue, []byte("no record"))
 		r.enqueue(job(task("a"), ""))
 		pass(time.Second)
-		if n != 1 {
+		if n := runs.get(); n != 1 {
 			r.Errorf("%d runs behind bytes that are no record, want 1", n)
 		}
 		if got := r.events.life("provider"); len(got) != 1 || got[0] != string(provider.ForeignRecord) {

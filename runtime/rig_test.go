@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -460,6 +461,12 @@ func (l *ledger) at() []time.Duration {
 }
 
 func (l *ledger) count() int { return len(l.read()) }
+
+// counter counts what happens in handlers.
+type counter struct{ n atomic.Int64 }
+
+func (c *counter) add() int { return int(c.n.Add(1)) }
+func (c *counter) get() int { return int(c.n.Load()) }
 
 // hooks get between the runtime and the provider. They are set while nothing runs.
 type hooks struct {

@@ -194,13 +194,13 @@ func TestRegisteringTooLateIsLogged(t *testing.T) {
 func TestReceiveFailedForGood(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		broken := make(chan struct{})
-		r.hooks.receive = func(ctx context.Context, _ []string, _ int, do func() ([]provider.Delivery, error)) ([]provider.Delivery, error) {
-			select {
-			case <-broken:
-				return nil, errBoom
-			default:
+		var calls counter
+		r.hooks.receive = func(_ context.Context, _ []string, _ int, do func() ([]provider.Delivery, error)) ([]provider.Delivery, error) {
+			if calls.add() == 1 {
 				return do()
 			}
+			<-broken
+			return nil, errBoom
 		}
 		ended := false
 		w := r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error {

@@ -48,7 +48,11 @@ func (s *session) alone(e *execution) (end ending, run bool) {
 	for s.suspects > 1 && s.handlers.Err() == nil {
 		s.fewer.Wait()
 	}
-	if s.handlers.Err() != nil {
+	switch {
+	case e.isLost: // while it waited
+		s.suspect = nil
+		return ending{how: leaseLost}, false
+	case s.handlers.Err() != nil:
 		s.suspect = nil
 		return ending{how: stopped}, false
 	}
