@@ -16,8 +16,8 @@ func generateCommand() *command {
 		about: `Generate compiles the schemas of a module and writes Go for them: the messages'
 (*.pb.go, as protoc-gen-go does) and a package for each task service
 (tasks.backstage.go). It needs neither protoc nor buf. Only files whose content
-changed are written, and it says which; packages of task services that are in no
-schema any more are deleted. Nothing is written while a schema has an error.
+changed are written, and it says which; what was generated for a task service or
+a schema that is gone is deleted. Nothing is written while a schema has an error.
 
 Most modules call it by go generate, with a line in a Go file:
 

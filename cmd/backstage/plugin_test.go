@@ -10,6 +10,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
+	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
 
 	"github.com/backstage-go/backstage/codegen/compile"
@@ -46,6 +47,26 @@ func TestCalledAsAPluginItGeneratesTheSame(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, plugin(t, request)); diff != "" {
 		t.Errorf("(-command +plugin)\n%s", diff)
+	}
+}
+
+// A descriptor set is how schemas come in that only buf or protoc can compile.
+func TestADescriptorSetGeneratesTheSame(t *testing.T) {
+	t.Parallel()
+	dir := began(t)
+	project, err := compile.Load(t.Context(), compile.Options{Dir: dir})
+	if err != nil {
+		t.Fatal(err)
+	}
+	set := &descriptorpb.FileDescriptorSet{File: project.Request().ProtoFile}
+	image, err := proto.Marshal(set)
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, dir, "image.binpb", string(image))
+	got := backstage(t, dir, "generate", "-check", "-descriptor-set", "image.binpb")
+	if got != (result{}) {
+		t.Errorf("%+v", got)
 	}
 }
 

@@ -21,7 +21,7 @@ func schemaFlags(set *flag.FlagSet) *compile.Options {
 	set.Func("root", "`folder` that schemas are imported from; may be repeated", list(&o.Roots))
 	set.Func("I", "`folder or Go module` that only serves imports; may be repeated", list(&o.Imports))
 	set.StringVar(&o.DescriptorSet, "descriptor-set", "",
-		"read `file`, written by buf build or protoc --include_imports --include_source_info\n-o, in place of sources")
+		"read `file` in place of sources, as written by buf build -o, or by\nprotoc --include_imports --include_source_info -o")
 	return o
 }
 

@@ -56,9 +56,7 @@ func vet(ctx context.Context, c *console, o compile.Options, format string, stri
 	if err != nil {
 		return err
 	}
-	if err := project.Vet(); err != nil {
-		return err
-	}
+	project.Vet()
 	found := project.Diagnostics
 	errs, warnings := len(found.Errors()), len(found.Warnings())
 	if format == "json" {

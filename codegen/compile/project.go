@@ -108,6 +108,11 @@ func (p *Project) readRoots(ctx context.Context, o Options) error {
 		return fmt.Errorf("no schema (*.proto) in module %s%s; backstage init writes a first one", p.module.path, searchedIn(found, p.cwd))
 	}
 	p.sources, p.Schemas = s, s.names()
+	copies, err := p.strangeCopies()
+	if err != nil {
+		return err
+	}
+	diagnostics = append(diagnostics, copies...)
 	r := newResolver(found, s, p.cwd)
 	for _, name := range s.names() {
 		if s[name].tree != nil {

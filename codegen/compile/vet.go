@@ -12,22 +12,15 @@ import (
 )
 
 // Vet adds to the Diagnostics what is allowed, but probably is not what was
-// meant, in the eyes of the whole project: what [codegen.Program.Vet] finds,
-// imports that nothing needs, and copies of Backstage's own schemas that are not
-// those of this version. Schemas that do not compile are looked at as far as
-// they can be.
-func (p *Project) Vet() error {
-	copies, err := p.strangeCopies()
-	if err != nil {
-		return err
+// meant, in the eyes of the whole project: what [codegen.Program.Vet] finds, and
+// imports that nothing needs. It adds nothing while the schemas do not compile.
+func (p *Project) Vet() {
+	if p.Tasks == nil {
+		return
 	}
-	p.Diagnostics = append(p.Diagnostics, copies...)
-	if p.Tasks != nil {
-		p.Diagnostics = append(p.Diagnostics, p.Tasks.Vet()...)
-		p.Diagnostics = append(p.Diagnostics, p.unusedImports()...)
-	}
+	p.Diagnostics = append(p.Diagnostics, p.Tasks.Vet()...)
+	p.Diagnostics = append(p.Diagnostics, p.unusedImports()...)
 	p.localize()
-	return nil
 }
 
 // unusedImports returns the imports that a schema needs neither to compile nor

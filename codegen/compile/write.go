@@ -1,14 +1,9 @@
 package compile
 
 import (
-	"bytes"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
-	"strings"
-
-	"github.com/backstage-go/backstage/codegen"
 )
 
 // Changes are what Write did, as paths relative to the module's root, sorted.
@@ -18,8 +13,8 @@ type Changes struct {
 }
 
 // Write writes those files whose content changed, so that the others keep their
-// time and stay built, and deletes generated task packages that no schema
-// generates any more. A file that was not generated is never touched.
+// time and stay built, and deletes generated files that no schema generates any
+// more. A file that was not generated is never touched.
 func (p *Project) Write(files []File) (Changes, error) {
 	var c Changes
 	stale, err := p.Stale(files)
@@ -57,34 +52,4 @@ func writeChanged(name, content string) (bool, error) {
 		return false, err
 	}
 	return true, os.WriteFile(name, []byte(content), 0o644)
-}
-
-// Stale returns the generated task packages on disk that are not among files,
-// for a check that the tree is up to date as well as for Write. When the project
-// is all schemas of the module it looks everywhere in it, else only below the
-// packages of its own messages.
-func (p *Project) Stale(files []File) ([]string, error) {
-	fresh := map[string]bool{}
-	folders := map[string]bool{}
-	for _, f := range files {
-		fresh[f.Name] = true
-		if strings.HasSuffix(f.Name, ".pb.go") {
-			folders[path.Dir(f.Name)] = true
-		}
-	}
-	var out []string
-	err := walk(p.Dir, nil, func(disk string) {
-		name := filepath.ToSlash(relative(p.Dir, disk))
-		mine := p.roots.whole || folders[path.Dir(path.Dir(name))]
-		if mine && strings.HasSuffix(name, ".backstage.go") && !fresh[name] && isGenerated(disk) {
-			out = append(out, name)
-		}
-	})
-	slices.Sort(out)
-	return out, err
-}
-
-func isGenerated(disk string) bool {
-	text, err := os.ReadFile(disk)
-	return err == nil && bytes.HasPrefix(text, []byte(codegen.Header+"\n"))
 }
