@@ -49,8 +49,11 @@ func (s *session) finish(e *execution, end ending) {
 func (s *session) conclude(e *execution, st settlement) {
 	s.leaveSlot(e)
 	err := s.apply(e, st)
-	if err == nil {
+	switch {
+	case err == nil:
 		s.settled(e, st)
+	case !errors.Is(err, ErrLeaseLost):
+		s.cutOff.Add(1)
 	}
 	if after, ok := s.afterwards(st, err); ok {
 		s.mu.Lock()

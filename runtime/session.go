@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -32,6 +33,7 @@ type session struct {
 	pool    sync.WaitGroup
 	work    chan *execution // to idle goroutines of the pool
 	quit    chan struct{}   // ends them
+	cutOff  atomic.Int64    // deliveries whose settlement did not succeed
 	changed chan struct{}   // a slot or a place became free
 
 	mu       sync.Mutex

@@ -33,7 +33,7 @@ func (s *session) stop() error {
 	if err != nil {
 		err = fmt.Errorf("close subscription: %w", err)
 	}
-	if left > 0 {
+	if left += int(s.cutOff.Load()); left > 0 {
 		err = errors.Join(err, fmt.Errorf("%d jobs were not settled before the worker stopped; they are delivered again after their lease", left))
 	}
 	return err
