@@ -9,39 +9,33 @@ import (
 	"testing"
 )
 
-// sleepers are the files in which tests may sleep, each with its reason.
+// sleepers are the files in which tests may sleep, or folders of them (with a slash
+// at the end), each with its reason.
 func sleepers() map[string]string {
-	const providertest = "runtime/provider/providertest/"
 	return map[string]string{
+		"runtime/provider/providertest/":   "the suite judges brokers from outside: it provokes random moments, and that nothing more comes can only be waited for",
 		"runtime/backstagetest/harness.go": "Advance promises to let time pass, outside of a bubble too; Drain asks a provider that cannot say when it is quiet",
-
-		"providers/memory/dead_test.go":      "a desk stands in a bubble, and this is one of its methods",
-		"internal/scenario/scenario_test.go": "a load has a pace, and other processes are asked again and again",
-		"internal/scenario/process_test.go":  "other processes are asked again and again",
-
-		providertest + "process.go": "that a chain does not run again can only be waited for",
-		providertest + "env.go":     "until asks again and again: a broker does not say when a sentence has come true",
-		providertest + "stats.go":   "ages are what is measured",
-		providertest + "dead.go":    "the clocks of stores are coarse, and the order of deaths is what is checked",
-		providertest + "delays.go":  "that nothing more comes can only be waited for",
-		providertest + "lease.go":   "a lane is kept busy at a pace while another's lease runs out",
-		providertest + "order.go":   "jobs of random length provoke disorder",
-		providertest + "measure.go": "whoever reads ahead gets the time to do it",
-		providertest + "receive.go": "calls that block must do so before what wakes them; random pauses provoke races",
-		providertest + "close.go":   "closing falls somewhere between calls that are spread over a moment",
-		providertest + "outage.go":  "an outage lasts",
+		"providers/memory/dead_test.go":    "a desk stands in a bubble, and this is one of its methods",
+		"internal/scenario/":               "other processes work at a pace, and are asked again and again how far they are",
 	}
+}
+
+func maySleep(s *source) bool {
+	for where := range sleepers() {
+		if s.path == where || strings.HasSuffix(where, "/") && strings.HasPrefix(s.path, where) {
+			return true
+		}
+	}
+	return false
 }
 
 func TestSleepersSleep(t *testing.T) {
 	t.Parallel()
-	all := map[string]*source{}
-	for _, s := range repository(t) {
-		all[s.path] = s
-	}
-	for _, path := range slices.Sorted(maps.Keys(sleepers())) {
-		if s := all[path]; s == nil || len(sleeps(s, nil)) == 0 {
-			t.Errorf("%s may sleep and does not: take it from the list", path)
+	for where := range sleepers() {
+		if !slices.ContainsFunc(repository(t), func(s *source) bool {
+			return strings.HasPrefix(s.path, where) && len(sleeps(s, nil)) > 0
+		}) {
+			t.Errorf("%s may sleep and does not: take it from the list", where)
 		}
 	}
 }
@@ -51,9 +45,7 @@ func awake() law {
 	return law{
 		name:    "tests do not sleep",
 		because: "a sleep is too short on a loaded machine and too long on others: wait for what happens, use testing/synctest, or give a reason in awake_test.go",
-		check: func(files []*source) []string {
-			return asleep(files, sleepers())
-		},
+		check:   asleep,
 		examples: []example{
 			{"a_test.go", "package p\n\nfunc f() {\n\ttime.Sleep(1)\n}\n", []string{"a_test.go:4: time.Sleep"}},
 			{"a.go", "package ptest\n\nfunc f() { time.Sleep(1) }\n", []string{"a.go:3: time.Sleep"}},
@@ -66,13 +58,13 @@ func awake() law {
 	}
 }
 
-func asleep(files []*source, allowed map[string]string) []string {
+func asleep(files []*source) []string {
 	var out []string
 	rooms := folders(files)
 	for _, folder := range slices.Sorted(maps.Keys(rooms)) {
 		inside := bubbles(rooms[folder])
 		for _, s := range rooms[folder] {
-			if (s.test || strings.HasSuffix(s.file.Name.Name, "test")) && allowed[s.path] == "" {
+			if (s.test || strings.HasSuffix(s.file.Name.Name, "test")) && !maySleep(s) {
 				out = append(out, sleeps(s, inside)...)
 			}
 		}

@@ -72,9 +72,8 @@ var importRules = []importRule{
 
 	{"./examples/...", []string{anything}, "an example shows whatever it shows"},
 	{"./golden/...", []string{anything}, "the golden tests compile, load and run what was generated"},
-	{"./internal/brokers/...", []string{anything}, "servers for tests are started by whatever starts them"},
-	{"./internal/scenario/...", []string{anything}, "tests of the whole use the whole"},
 	{"./internal/rules", nil, "the rules read the repository, they are not part of it"},
+	{"./internal/...", []string{anything}, "internal tests the whole, and starts what tests need; nothing else imports it"},
 }
 
 // testsMay is what tests may import beyond this module and what their package may.
