@@ -1,12 +1,15 @@
 package embedded
 
 // arrivals are the jobs that a transaction brings. They are written together at
-// its end, many rows a statement.
+// its end, many rows a statement. Those without a key that a waiting receiver takes
+// at once are never ready in between.
 type arrivals struct {
 	t     *transaction
 	plain []*entry
 	keyed []*entry
 	held  []*entry // in the file's own scope
+
+	fresh map[int64][]*entry // plain ones that are in the table, and not yet ready, by queue
 }
 
 // add brings a job, to be ready now or when its delay is over. Its queue is known.
@@ -23,14 +26,14 @@ func (a *arrivals) add(e *entry) {
 	}
 }
 
-// flush writes what was added.
+// flush writes what was added. Plain jobs still have to start, or be made ready by
+// settleDown.
 func (a *arrivals) flush() {
 	t := a.t
 	if len(a.plain) > 0 {
-		first := a.number(a.plain)
+		a.number(a.plain)
 		t.insertJobs(a.plain)
-		t.exec("insert into ready (q, pos, n) select q, n, n from job where n between ? and ?", first, first+int64(len(a.plain))-1)
-		t.readyFor(a.plain)
+		a.sort()
 	}
 	if len(a.keyed) > 0 {
 		a.number(a.keyed)
@@ -40,7 +43,42 @@ func (a *arrivals) flush() {
 	for _, e := range a.held {
 		t.hold(scopeOwn, e)
 	}
-	a.plain, a.keyed, a.held = a.plain[:0], a.keyed[:0], a.held[:0]
+	a.plain, a.keyed, a.held = nil, nil, nil
+}
+
+// sort divides the plain jobs by queue.
+func (a *arrivals) sort() {
+	if a.fresh == nil {
+		a.fresh = make(map[int64][]*entry, 4)
+	}
+	for _, e := range a.plain {
+		a.fresh[e.q] = append(a.fresh[e.q], e)
+		a.t.lanes[e.q] = true
+	}
+}
+
+const (
+	sqlFreshReady = "insert into ready (q, pos, n) select q, n, n from job where n between ? and ? and q = ? and key = 0"
+	sqlFreshStart = `insert into running (n, run, q, lease, crashes, pos)
+select n, ?, q, ?, 0, n from job where n between ? and ? and q = ? and key = 0`
+)
+
+// begin takes up to a number of a queue's fresh jobs, to be started at once.
+func (a *arrivals) begin(q int64, most int, run, lease int64) []*entry {
+	list := a.fresh[q]
+	list, a.fresh[q] = list[:min(most, len(list))], list[min(most, len(list)):]
+	a.t.exec(sqlFreshStart, run, lease, list[0].n, list[len(list)-1].n, q)
+	return list
+}
+
+// settleDown makes what nobody took ready.
+func (a *arrivals) settleDown() {
+	for q, list := range a.fresh {
+		if len(list) > 0 {
+			a.t.exec(sqlFreshReady, list[0].n, list[len(list)-1].n, q)
+			a.t.stir = true
+		}
+	}
 }
 
 // number gives entries their numbers, and returns the first.

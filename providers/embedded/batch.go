@@ -67,6 +67,7 @@ func (b *batch) apply(t *transaction) {
 	for _, r := range b.receptions {
 		r.claim(t)
 	}
+	t.incoming.settleDown()
 }
 
 // finish tells all what became of the transaction.

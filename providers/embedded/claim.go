@@ -54,12 +54,14 @@ func (w *writer) giveBack(r *reception) {
 	}))
 }
 
+// These two have no limit, but are left when there is enough: SQLite prepares a
+// statement anew whenever a limit is bound.
 const (
 	sqlLapsed = `select r.n, r.q, r.pos, j.key, r.crashes, j.body from running r join job j on j.n = r.n
-where r.lease <= ? and r.q = ? limit ?`
+where r.lease <= ? and r.q = ?`
 	sqlTakeOver = "update running set run = ?, lease = ?, crashes = crashes + 1 where n in (select value from json_each(?))"
 	sqlWaiting  = `select r.n, r.pos, j.key, j.body from ready r left join job j on j.n = r.n
-where r.q = ? order by r.pos limit ?`
+where r.q = ? order by r.pos`
 	sqlStart   = "insert into running (n, run, q, lease, crashes, pos) select n, ?, q, ?, 0, pos from ready where q = ? and pos <= ?"
 	sqlStarted = "delete from ready where q = ? and pos <= ?"
 	sqlPutBack = "delete from running where n = ? and run = ?"
@@ -101,7 +103,10 @@ func (r *reception) takeOver(t *transaction) {
 		if len(r.got) >= r.most {
 			break
 		}
-		t.query(sqlLapsed, []any{t.now, q, r.most - len(r.got)}, func(rows *sql.Rows) error {
+		t.query(sqlLapsed, []any{t.now, q}, func(rows *sql.Rows) error {
+			if len(r.got) >= r.most {
+				return errEnough
+			}
 			var c claimed
 			err := rows.Scan(&c.n, &c.q, &c.pos, &c.key, &c.crashes, &c.body)
 			c.crashes++
@@ -114,17 +119,31 @@ func (r *reception) takeOver(t *transaction) {
 	}
 }
 
-// start starts what is ready in one lane.
+// start starts what is in one lane: what is ready, and then what has just come.
 func (r *reception) start(t *transaction, q int64) {
+	r.startReady(t, q)
+	room := r.most - len(r.got)
+	if room == 0 || len(t.incoming.fresh[q]) == 0 {
+		return
+	}
+	for _, e := range t.incoming.begin(q, room, r.fence(t), t.after(r.sub.lease)) {
+		r.got = append(r.got, claimed{n: e.n, q: q, pos: e.n, body: e.body})
+	}
+}
+
+// startReady starts what is ready in one lane.
+func (r *reception) startReady(t *transaction, q int64) {
+	before := len(r.got)
 	var last int64
 	var ghosts []int64
-	count := 0
-	t.query(sqlWaiting, []any{q, r.most - len(r.got)}, func(rows *sql.Rows) error {
+	t.query(sqlWaiting, []any{q}, func(rows *sql.Rows) error {
+		if len(r.got) >= r.most {
+			return errEnough
+		}
 		c := claimed{q: q}
 		var key sql.NullInt64
 		err := rows.Scan(&c.n, &c.pos, &key, &c.body)
 		last = c.pos
-		count++
 		if !key.Valid {
 			ghosts = append(ghosts, c.n)
 			return err
@@ -133,17 +152,23 @@ func (r *reception) start(t *transaction, q int64) {
 		r.got = append(r.got, c)
 		return err
 	})
-	if count == 0 {
-		delete(t.lanes, q)
+	if len(r.got)+len(ghosts) == before {
 		return
 	}
 	t.exec(sqlStart, r.fence(t), t.after(r.sub.lease), q, last)
 	t.exec(sqlStarted, q, last)
 	if len(ghosts) > 0 {
-		t.exec(sqlDropRuns, numbers(ghosts, same))
-		t.tally(q).depth -= int64(len(ghosts))
-		t.w.store.emit(provider.Event{Kind: provider.Ghost, Queue: r.sub.name(q), Count: int64(len(ghosts)), Message: "waiting jobs without a body were removed"})
+		r.dropGhosts(t, q, ghosts)
 	}
+}
+
+// dropGhosts removes places in a queue that have no job.
+func (r *reception) dropGhosts(t *transaction, q int64, ghosts []int64) {
+	t.exec(sqlDropRuns, numbers(ghosts, same))
+	t.tally(q).depth -= int64(len(ghosts))
+	t.w.store.emit(provider.Event{
+		Kind: provider.Ghost, Queue: r.sub.name(q), Count: int64(len(ghosts)), Message: "waiting jobs that are not in the file were removed",
+	})
 }
 
 // putBack undoes a claim whose caller had left.

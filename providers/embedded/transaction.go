@@ -182,7 +182,10 @@ func (t *transaction) row(query string, args []any, into ...any) bool {
 	return found
 }
 
-// query calls each for every row.
+// errEnough ends a query early, and is no error.
+var errEnough = errors.New("enough")
+
+// query calls each for every row, until it returns errEnough.
 func (t *transaction) query(query string, args []any, each func(*sql.Rows) error) {
 	if t.err == nil {
 		t.err = t.w.stmtQuery(query, args, each)
@@ -214,6 +217,9 @@ func (w *writer) stmtQuery(query string, args []any, each func(*sql.Rows) error)
 	for rows.Next() {
 		if err := each(rows); err != nil {
 			_ = rows.Close()
+			if err == errEnough {
+				return nil
+			}
 			return fault(w.store.path, err, false)
 		}
 	}
