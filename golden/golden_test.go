@@ -1,3 +1,6 @@
+// Package golden_test holds the generated code in the folders below against its
+// schemas in proto/: as a whole tree, through every way of running the generator,
+// and by what must not compile.
 package golden_test
 
 import (

@@ -53,14 +53,19 @@ const (
 	OutcomeRefused
 )
 
-var outcomes = [...]string{"unknown", "stored", "duplicate", "refused"}
-
 // String returns the outcome in a word.
 func (o Outcome) String() string {
-	if o < 0 || int(o) >= len(outcomes) {
-		return "outcome " + strconv.Itoa(int(o))
+	switch o {
+	case OutcomeUnknown:
+		return "unknown"
+	case OutcomeStored:
+		return "stored"
+	case OutcomeDuplicate:
+		return "duplicate"
+	case OutcomeRefused:
+		return "refused"
 	}
-	return outcomes[o]
+	return "outcome " + strconv.Itoa(int(o))
 }
 
 // Stored is what became of one job.
