@@ -24,9 +24,8 @@ func (p *stats) Queues(ctx context.Context) ([]string, error) {
 	return slices.Sorted(maps.Keys(s.store.queues)), nil
 }
 
-// Queue returns the numbers of one queue. Jobs that wait behind another of their
-// ordering key are in none of them. What is held is unknown while Delays is not
-// the provider's own: the lender knows.
+// Queue returns the numbers of one queue. What is held is unknown while Delays is
+// not the provider's own: the lender knows.
 func (p *stats) Queue(ctx context.Context, name string) (provider.QueueStats, error) {
 	s := (*session)(p)
 	s.store.mu.Lock()
@@ -40,15 +39,16 @@ func (p *stats) Queue(ctx context.Context, name string) (provider.QueueStats, er
 	if q == nil {
 		q = &queue{}
 	}
+	held := s.store.own.counts[name]
 	numbers := provider.QueueStats{
-		Depth:       provider.Measured(int64(q.ready.len() + q.early.len())),
+		Depth:       provider.Measured(int64(q.unsettled-q.running.len()) - held),
 		OldestReady: provider.Measured(age(q.oldestReady(), now)),
 		InFlight:    provider.Measured(int64(q.running.len())),
 		Dead:        provider.Measured(int64(q.dead)),
 		OldestDead:  provider.Measured(time.Duration(0)),
 	}
 	if s.ownDelays() {
-		numbers.Held = provider.Measured(s.store.own.counts[name])
+		numbers.Held = provider.Measured(held)
 	}
 	if l := s.store.dead.oldest(name); l != nil {
 		numbers.OldestDead = provider.Measured(age(l.At, now))

@@ -19,9 +19,10 @@ type Stats interface {
 // QueueStats are the numbers of one queue. Those that the broker cannot tell are
 // unknown, never zero.
 type QueueStats struct {
-	// Depth counts jobs that are ready to start.
+	// Depth counts jobs that wait for a worker: ready to start, or behind another
+	// of their ordering key.
 	Depth Measure[int64] `json:"depth"`
-	// OldestReady is how long the oldest of them has been ready.
+	// OldestReady is how long the oldest that is ready to start has been so.
 	OldestReady Measure[time.Duration] `json:"oldest_ready"`
 	// InFlight counts deliveries that are not settled.
 	InFlight Measure[int64] `json:"in_flight"`
