@@ -125,7 +125,7 @@ func (s *session) remembered(e *execution) bool {
 			return true
 		}
 	}
-	if after, ok := s.recent.take(e.key, e.job.Counters.Stamp(), time.Now()); ok {
+	if after, ok := s.recent.take(e.key, e.job.Counters.Stamp()); ok {
 		s.conclude(e, after)
 		return true
 	}
@@ -155,7 +155,7 @@ func (s *session) judgeBefore(e *execution) (end ending, run bool) {
 	if err != nil {
 		return ending{how: undecodable, err: err}, false
 	}
-	e.run = &Run{info: s.info(e), message: message}
+	e.run = &Run{job: job, worker: s.cfg.Name, maxAttempts: e.policy.MaxAttempts, message: message}
 	if s.suspected(job.Counters) {
 		return s.alone(e)
 	}
@@ -190,7 +190,7 @@ func (s *session) call(e *execution) (end ending) {
 		ctx.cancel(ErrLeaseLost)
 	}
 	if s.cfg.Observer != nil {
-		s.cfg.Observer(RunStarted{Job: e.run.info, Waited: started.Sub(e.job.FirstDue)})
+		s.cfg.Observer(RunStarted{Job: e.run.Info(), Waited: started.Sub(e.job.FirstDue)})
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -276,24 +276,4 @@ func (s *session) children(e *execution) ([]provider.Job, error) {
 }
 
 // info is what a handler can know of its job.
-func (s *session) info(e *execution) Info {
-	job := e.job
-	return Info{
-		ID:          job.ID,
-		Task:        job.Task,
-		Queue:       job.Queue,
-		Worker:      s.cfg.Name,
-		Attempt:     int(job.Counters.Failures) + 1,
-		MaxAttempts: e.policy.MaxAttempts,
-		Crashes:     int(job.Counters.Crashes),
-		Snoozes:     int(job.Counters.Snoozes),
-		Replays:     int(job.Counters.Replays),
-		Enqueued:    job.Enqueued,
-		FirstDue:    job.FirstDue,
-		Root:        first(job.Root, job.ID),
-		Parent:      job.Parent,
-		Edge:        job.Edge,
-		OrderingKey: job.OrderingKey,
-		Headers:     job.Headers,
-	}
-}
+func (s *session) info(e *execution) Info { return infoOf(e.job, s.cfg.Name, e.policy.MaxAttempts) }

@@ -24,7 +24,7 @@ func (s *session) returned(e *execution, end ending, started time.Time) {
 		return
 	}
 	now := time.Now()
-	event := RunEnded{Job: e.run.info, Result: end.how.result(), Err: end.err, Took: now.Sub(started), Late: !now.Before(e.deadline)}
+	event := RunEnded{Job: e.run.Info(), Result: end.how.result(), Err: end.err, Took: now.Sub(started), Late: !now.Before(e.deadline)}
 	if end.how == skipped {
 		event.Reason, event.Guard, event.Err = end.err.Error(), end.guard, nil
 	}

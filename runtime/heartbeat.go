@@ -188,7 +188,7 @@ func (s *session) findStuck(now time.Time) {
 		if e.handling && !e.stuck && now.Sub(e.deadline) > s.cfg.Lease {
 			e.stuck = true
 			s.stuck++
-			stuck = append(stuck, RunStuck{Job: e.run.info, Running: now.Sub(e.deadline) + e.policy.Timeout})
+			stuck = append(stuck, RunStuck{Job: e.run.Info(), Running: now.Sub(e.deadline) + e.policy.Timeout})
 		}
 	}
 	s.mu.Unlock()

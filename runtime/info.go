@@ -3,6 +3,8 @@ package backstage
 import (
 	"context"
 	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 // Info is what is known of a job while it runs.
@@ -53,5 +55,27 @@ func InfoFrom(ctx context.Context) (info Info, ok bool) {
 	if !ok {
 		return Info{}, false
 	}
-	return run.info, true
+	return run.Info(), true
+}
+
+// infoOf returns what is known of a job that a worker runs.
+func infoOf(job *provider.Job, worker string, maxAttempts int) Info {
+	return Info{
+		ID:          job.ID,
+		Task:        job.Task,
+		Queue:       job.Queue,
+		Worker:      worker,
+		Attempt:     int(job.Counters.Failures) + 1,
+		MaxAttempts: maxAttempts,
+		Crashes:     int(job.Counters.Crashes),
+		Snoozes:     int(job.Counters.Snoozes),
+		Replays:     int(job.Counters.Replays),
+		Enqueued:    job.Enqueued,
+		FirstDue:    job.FirstDue,
+		Root:        first(job.Root, job.ID),
+		Parent:      job.Parent,
+		Edge:        job.Edge,
+		OrderingKey: job.OrderingKey,
+		Headers:     job.Headers,
+	}
 }

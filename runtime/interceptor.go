@@ -5,6 +5,8 @@ import (
 	"errors"
 
 	"google.golang.org/protobuf/proto"
+
+	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 // EnqueueFunc stores jobs, as Enqueuer.Enqueue does.
@@ -46,13 +48,15 @@ func Guard(name string, check func(ctx context.Context, run *Run) error) Interce
 
 // Run is one start of a job's handler, as interceptors see it.
 type Run struct {
-	info    Info
-	message proto.Message
-	next    Next
+	job         *provider.Job
+	worker      string
+	maxAttempts int
+	message     proto.Message
+	next        Next
 }
 
 // Info returns what is known of the job.
-func (r *Run) Info() Info { return r.info }
+func (r *Run) Info() Info { return infoOf(r.job, r.worker, r.maxAttempts) }
 
 // Message returns the decoded payload.
 func (r *Run) Message() proto.Message { return r.message }

@@ -129,7 +129,13 @@ func (j Job) Task() string { return j.get().job.Task }
 func (j Job) Queue() string { return j.get().job.Queue }
 
 // Delay returns how long the job would wait if it were sent now.
-func (j Job) Delay() time.Duration { return j.get().stamped(time.Now()).Delay }
+func (j Job) Delay() time.Duration {
+	m := j.get()
+	if m.at.IsZero() {
+		return m.delay
+	}
+	return max(0, time.Until(m.at))
+}
 
 // DedupeKey returns the job's dedupe key, scoped by its task; empty if it has
 // none.

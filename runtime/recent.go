@@ -43,14 +43,14 @@ func (r *recent) put(key jobKey, stamp provider.Counters, after settlement, now 
 
 // take returns what a redelivery is to get. It is kept: the same state may come
 // again.
-func (r *recent) take(key jobKey, stamp provider.Counters, now time.Time) (settlement, bool) {
+func (r *recent) take(key jobKey, stamp provider.Counters) (settlement, bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if len(r.runs) == 0 {
 		return settlement{}, false
 	}
 	run, ok := r.runs[recentKey{key, stamp}]
-	return run.after, ok && now.Before(run.until)
+	return run.after, ok && time.Now().Before(run.until)
 }
 
 // forget drops what is too old.

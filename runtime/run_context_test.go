@@ -6,6 +6,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 // TestRunContext: a handler's context says the same whether somebody asked before
@@ -76,7 +78,7 @@ func childOf(t *testing.T, c context.Context) context.Context {
 // TestRunContextCarriesItsRun: also to contexts made of it.
 func TestRunContextCarriesItsRun(t *testing.T) {
 	t.Parallel()
-	c := &runContext{parent: context.Background(), run: &Run{info: Info{ID: "a"}}, deadline: time.Now().Add(time.Minute)}
+	c := &runContext{parent: context.Background(), run: &Run{job: &provider.Job{ID: "a"}}, deadline: time.Now().Add(time.Minute)}
 	defer c.release()
 	for _, ctx := range []context.Context{c, childOf(t, c)} {
 		if info, ok := InfoFrom(ctx); !ok || info.ID != "a" {
