@@ -61,7 +61,8 @@ func (s store) claimRound(ctx context.Context, jobs []provider.Job, waiting []in
 			pending = append(pending, i)
 		default:
 			inRound[job.Dedupe.Key] = true
-			claims = append(claims, provider.Claim{Key: job.Dedupe.Key, Owner: job.ID, For: pendingFor})
+			// No refresh makes a claim shorter, so a short window starts short.
+			claims = append(claims, provider.Claim{Key: job.Dedupe.Key, Owner: job.ID, For: min(pendingFor, s.claimFor(job))})
 			claiming = append(claiming, i)
 		}
 	}
@@ -106,7 +107,7 @@ func (s store) putRound(ctx context.Context, jobs []provider.Job, ready []int, s
 		switch one.Outcome {
 		case Stored:
 			confirm = append(confirm, provider.Claim{Key: job.Dedupe.Key, Owner: job.ID, Confirmed: true,
-				For: claimTTL(job.Dedupe, job.Overrides.MaxAge, job.Delay)})
+				For: s.claimFor(job)})
 		case Refused:
 			_ = s.Claims.Release(context.WithoutCancel(ctx), job.Dedupe.Key, job.ID) // it runs out otherwise
 		}
@@ -115,6 +116,11 @@ func (s store) putRound(ctx context.Context, jobs []provider.Job, ready []int, s
 		// The jobs are stored: a claim that cannot be confirmed only runs out early.
 		_, _ = s.Claims.Claim(context.WithoutCancel(ctx), confirm)
 	}
+}
+
+// claimFor is how long the confirmed claim of a job holds that is stored now.
+func (s store) claimFor(j *provider.Job) time.Duration {
+	return claimTTL(j.Dedupe, j.Overrides.MaxAge, j.Delay)
 }
 
 // released frees the lent claim of a job that has ended. Dead-lettering frees

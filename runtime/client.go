@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -30,6 +31,7 @@ type Client struct {
 	cfg     ClientConfig
 	store   store
 	enqueue EnqueueFunc
+	last    atomic.Int64 // when a job was last made, in nanoseconds
 }
 
 // NewClient returns a client on a provider. It fails for a nil provider and for a
@@ -80,21 +82,35 @@ func (c *Client) send(ctx context.Context, jobs []Job) ([]Receipt, error) {
 	if len(jobs) == 0 {
 		return nil, nil
 	}
-	if receipts, err := c.refuse(jobs); err != nil {
-		return receipts, err
+	receipts, err := c.refuse(jobs)
+	if err == nil {
+		batch := make([]provider.Job, len(jobs))
+		now := time.Now()
+		moment := c.moments(len(jobs), now)
+		for i, job := range jobs {
+			batch[i] = job.made.stamped(now)
+			batch[i].Enqueued = moment.Add(time.Duration(i))
+		}
+		receipts, err = receiptsOf(batch, c.store.publish(ctx, batch))
 	}
-	now := time.Now()
-	batch := make([]provider.Job, len(jobs))
-	for i, job := range jobs {
-		batch[i] = job.made.stamped(now)
-	}
-	receipts, err := receiptsOf(batch, c.store.publish(ctx, batch))
 	if c.cfg.Observer != nil {
 		for i := range receipts {
 			c.cfg.Observer(JobEnqueued{Job: jobs[i], Receipt: receipts[i]})
 		}
 	}
 	return receipts, err
+}
+
+// moments returns the first of n nanoseconds, not before a time, in which this
+// client made no other job: jobs that were given one id are told apart by theirs.
+func (c *Client) moments(n int, from time.Time) time.Time {
+	for {
+		last := c.last.Load()
+		moment := max(from.UnixNano(), last+1)
+		if c.last.CompareAndSwap(last, moment+int64(n)-1) {
+			return time.Unix(0, moment)
+		}
+	}
 }
 
 // refuse checks all jobs, and refuses all if one is invalid.
@@ -126,9 +142,10 @@ func (c *Client) invalid(job Job) error {
 	if size := len(made.job.Payload); size > c.cfg.PayloadLimit {
 		return &TooLargeError{Task: made.job.Task, Size: size, Limit: c.cfg.PayloadLimit}
 	}
+	delay := job.Delay()
 	need := made.needs
-	need.Delay = job.Delay() > 0
-	return errors.Join(c.store.check(need)...)
+	need.Delay = delay > 0
+	return errors.Join(append(c.store.check(need), c.store.tooLong(need, delay))...)
 }
 
 func receiptsOf(jobs []provider.Job, stored []provider.Stored) ([]Receipt, error) {

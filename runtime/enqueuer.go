@@ -1,6 +1,9 @@
 package backstage
 
-import "context"
+import (
+	"context"
+	"errors"
+)
 
 // Enqueuer takes jobs: a *Client, or in tests a recorder. Generated clients are
 // made over one.
@@ -15,10 +18,13 @@ type Enqueuer interface {
 	Check(needs ...Needs) error
 }
 
+var errNoReceipt = errors.New("no receipt came back: an interceptor that does not call next must return one for each job")
+
 // Enqueue stores one job. Generated clients call it.
 func Enqueue(ctx context.Context, e Enqueuer, job Job) (Receipt, error) {
 	receipts, err := e.Enqueue(ctx, job)
 	if len(receipts) != 1 {
+		err = first(err, errNoReceipt)
 		return Receipt{ID: job.ID(), Outcome: Unknown, Err: err}, err
 	}
 	return receipts[0], receipts[0].Err

@@ -257,8 +257,8 @@ func (s *session) children(e *execution) ([]provider.Job, error) {
 		}
 		need := step.made.needs
 		need.Delay = job.Delay > 0
-		if missing := s.store.check(need); len(missing) > 0 {
-			return nil, fmt.Errorf("edge %s: %w", job.Edge, errors.Join(missing...))
+		if err := errors.Join(append(s.store.check(need), s.store.tooLong(need, job.Delay))...); err != nil {
+			return nil, fmt.Errorf("edge %s: %w", job.Edge, err)
 		}
 		job.ID = childID(e.job.ID, job.Task, job.Payload, 0)
 		if job.Ordinal = equal[job.ID]; job.Ordinal > 0 {

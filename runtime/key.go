@@ -3,9 +3,11 @@ package backstage
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/reflect/protoreflect"
@@ -65,7 +67,11 @@ func JoinKey(parts ...KeyPart) (string, error) {
 		}
 		b.WriteString(part.text)
 	}
-	return boundKey(b.String()), nil
+	key := b.String()
+	if !utf8.ValidString(key) {
+		return "", errors.New("the key is not valid UTF-8")
+	}
+	return boundKey(key), nil
 }
 
 func boundKey(key string) string {

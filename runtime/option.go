@@ -42,6 +42,9 @@ func In(d time.Duration) EdgeOption {
 		if d < 0 {
 			return fmt.Errorf("In(%v): a delay cannot be negative", d)
 		}
+		if d > maxDelay {
+			return fmt.Errorf("In(%v): longer than %v", d, maxDelay)
+		}
 		m.delay, m.at = d, time.Time{}
 		return nil
 	}}
@@ -52,6 +55,9 @@ func In(d time.Duration) EdgeOption {
 // sent. A time in the past is at once.
 func At(t time.Time) EdgeOption {
 	return edgeOption{func(m *making) error {
+		if time.Until(t) > maxDelay {
+			return fmt.Errorf("At(%v): more than %v from now", t, maxDelay)
+		}
 		m.delay, m.at = 0, t
 		return nil
 	}}
@@ -145,8 +151,12 @@ func Serve(queues ...string) RegisterOption {
 	})
 }
 
-// maxAttemptsLimit keeps counters far from their bounds.
-const maxAttemptsLimit = 1_000_000
+const (
+	// maxAttemptsLimit keeps counters far from their bounds.
+	maxAttemptsLimit = 1_000_000
+	// maxDelay keeps times far from theirs: a hundred years.
+	maxDelay = 100 * 365 * 24 * time.Hour
+)
 
 func durationOption(name string, d time.Duration, set func(*making)) EnqueueOption {
 	return enqueueOption(func(m *making) error {

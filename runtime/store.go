@@ -63,6 +63,7 @@ func (s store) makeWay(ctx context.Context, j *provider.Job, next []provider.Job
 // retry gives a job another run. Once a lender has its copy, it sets carried, as
 // ack does.
 func (s store) retry(ctx context.Context, d provider.Delivery, again provider.Again, carried *bool) error {
+	again.After = min(again.After, s.longest()) // early is better than never
 	if s.retriesAlone(d.Job(), again) {
 		return d.Retry(ctx, again)
 	}
@@ -211,6 +212,24 @@ func (s store) check(need Needs) []error {
 	return missing
 }
 
+// tooLong returns what the provider lacks for a delay.
+func (s store) tooLong(need Needs, delay time.Duration) error {
+	longest := s.longest()
+	if delay <= longest {
+		return nil
+	}
+	return &MissingError{Provider: s.Name, Capability: fmt.Sprintf("delays beyond %v", longest),
+		Need: fmt.Sprintf("jobs of task %s in %v", need.Task, delay), Remedy: s.lendRemedy()}
+}
+
+// longest is the longest delay that can be kept.
+func (s store) longest() time.Duration {
+	if s.Delays == nil {
+		return maxDelay
+	}
+	return first(s.Delays.Facts().Longest, maxDelay)
+}
+
 func (s store) lendRemedy() string {
 	return fmt.Sprintf("lend it some, for example p.Delays, p.Claims = redis.Lend(%q)", s.Name)
 }
@@ -218,7 +237,7 @@ func (s store) lendRemedy() string {
 // claimTTL is how long a confirmed claim holds.
 func claimTTL(d provider.Dedupe, maxAge, delay time.Duration) time.Duration {
 	if d.UntilDone {
-		return 2*first(maxAge, DefaultMaxAge) + delay
+		return 2*min(first(maxAge, DefaultMaxAge), maxDelay) + delay
 	}
 	return d.For
 }
