@@ -222,7 +222,7 @@ func TestNextJobThatIsADuplicate(t *testing.T) {
 	})
 }
 
-// TestHandoffFailureIsNeverLost: next jobs come before the ack, however often it
+// TestHandoffFailureIsNotLost: next jobs come before the ack, however often it
 // fails.
 func TestHandoffFailureIsNotLost(t *testing.T) {
 	inRounds(t, func(r *rig) {

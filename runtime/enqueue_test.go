@@ -147,7 +147,7 @@ func TestReceiptsSayWhatBecameOfEachJob(t *testing.T) {
 	})
 }
 
-// TestEnqueueingAJobAgainIsTheSameJob, and neither copy is lost.
+// TestOneIDTwice: of jobs with one id none is lost, whatever runs beside it.
 func TestOneIDTwice(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		ran := newLedger()
