@@ -51,7 +51,7 @@ type execution struct {
 	deadline time.Time       // of its handler
 	cancel   context.CancelCauseFunc
 	ended    chan struct{} // closed when it is over, if a redelivery waits
-	after    settlement    // what a redelivery of the same state is to get
+	after    settlement    // what a redelivery of the same state is to get, once ended is closed
 	afterOK  bool          // whether it is to get that, in place of a run
 }
 

@@ -41,7 +41,6 @@ func (s *session) finish(e *execution, end ending) {
 	if end.how == leaseLost && !s.knownLost(e) {
 		end.how = stopped // only doubted: if it is ours all the same, others may have it now
 	}
-	s.leaveSlot(e)
 	s.conclude(e, settle(end, settling{job: e.job, policy: e.policy, now: time.Now(), worker: s.cfg.Name}))
 }
 
@@ -56,9 +55,7 @@ func (s *session) conclude(e *execution, st settlement) {
 		s.cutOff.Add(1)
 	}
 	if after, ok := s.afterwards(st, err); ok {
-		s.mu.Lock()
-		e.after, e.afterOK = after, true
-		s.mu.Unlock()
+		e.after, e.afterOK = after, true // read by who waits for ended
 		if err != nil || !s.facts.Confirmed {
 			s.recent.put(e.key, e.job.Counters.Stamp(), after, time.Now())
 		}

@@ -202,7 +202,9 @@ func (s *session) arrive(deliveries []provider.Delivery) []*execution {
 		e.index = len(s.active)
 		s.active = append(s.active, e)
 		s.busy++
-		s.laneBusy[e.job.Queue]++
+		if s.lanes.fixed {
+			s.laneBusy[e.job.Queue]++
+		}
 		s.watch(e)
 		s.countSuspect(e, s.suspected(e.job.Counters))
 	}
@@ -233,7 +235,9 @@ func (s *session) leave(e *execution) {
 	s.active[e.index] = s.active[last]
 	s.active[e.index].index = e.index
 	s.active = s.active[:last]
-	s.laneBusy[e.job.Queue]--
+	if s.lanes.fixed {
+		s.laneBusy[e.job.Queue]--
+	}
 	if s.running[e.key] == e {
 		delete(s.running, e.key)
 	}
