@@ -103,6 +103,7 @@ func (t *transaction) readyFor(list []*entry) {
 }
 
 func (t *transaction) insertJobs(list []*entry) {
+	t.grew = true
 	t.insertRows(&t.w.insert.job, len(list), func(args []any, i int) []any {
 		e := list[i]
 		return append(args, e.n, e.q, e.key, e.body)

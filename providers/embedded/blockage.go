@@ -49,11 +49,15 @@ func (b *blockage) failed(s *store, err error) {
 	}
 }
 
-// over is called after each transaction that is on record.
-func (b *blockage) over(s *store) {
-	if b.why.Load() != nil && b.why.Swap(nil) != nil {
-		s.emit(provider.Event{Kind: provider.Unblocked, Message: "the file takes writes again"})
+// over is called after each transaction that is on record. That a full disk has
+// room again is seen only by one that needed some.
+func (b *blockage) over(s *store, grew bool) {
+	why := b.cause()
+	if why == nil || primary(why) == codeFull && !grew {
+		return
 	}
+	b.why.Store(nil)
+	s.emit(provider.Event{Kind: provider.Unblocked, Message: "the file takes writes again"})
 }
 
 // enter waits for the write lock.

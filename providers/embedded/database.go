@@ -33,7 +33,7 @@ func dsn(path string, in internals, pragmas ...string) string {
 // openWriter opens the one connection that writes, and brings the file up to date.
 // The caller holds the write lock.
 func openWriter(ctx context.Context, path string, cfg Config, in internals) (*sql.DB, *sql.Conn, error) {
-	db, err := sql.Open("sqlite", dsn(path, in, "busy_timeout(0)", "temp_store(memory)"))
+	db, err := sql.Open("sqlite", dsn(path, in, "busy_timeout(5000)", "temp_store(memory)"))
 	if err != nil {
 		return nil, nil, fault(path, err, false)
 	}
@@ -70,14 +70,19 @@ func prepareFile(ctx context.Context, conn *sql.Conn, path string, cfg Config, i
 		return setupError("the file "+path+" cannot have a write-ahead log (its journal is "+mode+")",
 			"put it on a local disk, and check that file and folder can be written")
 	}
-	settings := fmt.Sprintf("pragma synchronous = %s; pragma wal_autocheckpoint = 4000; pragma cache_size = -65536", cfg.Synchronous)
+	settings := fmt.Sprintf("pragma synchronous = %s; pragma wal_autocheckpoint = 4000; pragma journal_size_limit = 67108864; pragma cache_size = -65536", cfg.Synchronous)
 	if in.maxPages > 0 {
 		settings += fmt.Sprintf("; pragma max_page_count = %d", in.maxPages)
 	}
 	if _, err := conn.ExecContext(ctx, settings); err != nil {
 		return err
 	}
-	return migrate(ctx, conn, path)
+	if err := migrate(ctx, conn, path); err != nil {
+		return err
+	}
+	// From here on the writer waits by itself (see beginPatiently).
+	_, err := conn.ExecContext(ctx, "pragma busy_timeout = 0")
+	return err
 }
 
 // openReaders opens the connections for looking at the file.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path/filepath"
 	"slices"
+	"sync"
 	"testing"
 	"time"
 
@@ -203,5 +204,41 @@ func TestQueueKeepsItsOrder(t *testing.T) {
 	got := mustReceive(t, sub, len(jobs))
 	if diff := cmp.Diff(want, ids(got)); diff != "" {
 		t.Errorf("order (-published +received):\n%s", diff)
+	}
+}
+
+// seenEvents are the events of a store.
+type seenEvents struct {
+	mu   sync.Mutex
+	list []provider.Event
+}
+
+func observe(s *store) *seenEvents {
+	e := new(seenEvents)
+	s.provider.Events.Observe(func(ev provider.Event) {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.list = append(e.list, ev)
+	})
+	return e
+}
+
+func (e *seenEvents) kinds() []provider.Kind {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var kinds []provider.Kind
+	for _, ev := range e.list {
+		kinds = append(kinds, ev.Kind)
+	}
+	return kinds
+}
+
+// waitFor waits until something is so.
+func waitFor(t *testing.T, what string, so func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(10 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("waited in vain for %s", what)
+		}
 	}
 }

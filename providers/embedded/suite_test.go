@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"database/sql"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -11,14 +12,30 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider/providertest"
 )
 
+// TestMain lets the suite, and this package's own tests, start the test binary as
+// another process.
+func TestMain(m *testing.M) {
+	if plan := os.Getenv(childVariable); plan != "" {
+		child(plan)
+		return
+	}
+	providertest.Main(m, openForSuite)
+}
+
 func TestProvider(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for real leases")
+	}
 	providertest.Run(t, func(t *testing.T) providertest.Harness {
 		path, lender := filepath.Join(t.TempDir(), "jobs.db"), filepath.Join(t.TempDir(), "lender.db")
 		return providertest.Harness{
 			Open:   func() (*provider.Provider, error) { return openForSuite(path) },
 			Lender: func() (*provider.Provider, error) { return openForSuite(lender) },
 			Lease:  500 * time.Millisecond,
-			Bound:  func(queue string, n int) error { return bindQueue(path, queue, n) },
+
+			Address:       path,
+			LenderAddress: lender,
+			Bound:         func(queue string, n int) error { return bindQueue(path, queue, n) },
 			Garbage: func(queue string, b []byte) error {
 				return putBytes(path, queue, b)
 			},
@@ -45,18 +62,12 @@ func putBytes(path, queue string, b []byte) error {
 		return err
 	}
 	defer db.Close()
-	for _, statement := range []string{
-		"insert into job (n, q, key, body) select (select depth + 1 from queue where q = 0), q, 0, ?2 from queue where scope = 0 and name = ?1",
-		"insert into ready (q, pos, n) select q, (select depth + 1 from queue where q = 0), (select depth + 1 from queue where q = 0) from queue where scope = 0 and name = ?1",
-		"update queue set depth = depth + 1 where q = 0 or scope = 0 and name = ?1",
-	} {
-		args := []any{queue, b}
-		if statement[:8] != "insert i" || statement[12:15] != "job" {
-			args = args[:1]
-		}
-		if _, err := db.Exec(statement, args...); err != nil {
-			return err
-		}
-	}
-	return nil
+	_, err = db.Exec(`
+begin immediate;
+insert into job (n, q, key, body) select (select depth + 1 from queue where q = 0), q, 0, ?2 from queue where scope = 0 and name = ?1;
+insert into ready (q, pos, n) select q, (select depth + 1 from queue where q = 0), (select depth + 1 from queue where q = 0)
+	from queue where scope = 0 and name = ?1;
+update queue set depth = depth + 1 where q = 0 or scope = 0 and name = ?1;
+commit`, queue, b)
+	return err
 }

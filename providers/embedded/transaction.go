@@ -23,6 +23,7 @@ type transaction struct {
 	incoming arrivals
 	lanes    map[int64]bool  // queues that got something to claim
 	due      map[int64]int64 // the earliest time for which something is held, by scope
+	grew     bool            // it needed room in the file
 	stir     bool            // other processes may wait for something here
 	settled  map[int64]int64 // jobs settled here, and their runs
 	letters  int64           // dead letters, -1 if not counted yet

@@ -197,7 +197,7 @@ func (w *writer) attempt(b *batch) (*transaction, error) {
 // after tells of a transaction that is on record: callers, other processes,
 // promoters.
 func (w *writer) after(b *batch, t *transaction) {
-	w.block.over(w.store)
+	w.block.over(w.store, t.grew)
 	w.upkeep.wrote = w.upkeep.wrote || t.seq != t.stored || len(t.tallies) > 0
 	if t.stir {
 		w.store.waker.wake()
