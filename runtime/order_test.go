@@ -1,0 +1,84 @@
+package backstage_test
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	backstage "github.com/backstage-go/backstage/runtime"
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+func ordered(t *backstage.Task[*text]) { t.OrderingKey = keyOf }
+
+// TestOrderingKey: one at a time and in order, whatever the task, while the others
+// of the key wait for a retry, and a dead-lettered one frees it.
+func TestOrderingKey(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		runs := newLedger()
+		var live counter
+		run := func(ctx context.Context, key string) error {
+			if live.add() > 1 {
+				r.Error("two jobs of one key run at once")
+			}
+			defer live.n.Add(-1)
+			info, _ := backstage.InfoFrom(ctx)
+			time.Sleep(time.Second)
+			runs.write(fmt.Sprint(info.Headers["n"], ".", info.Attempt))
+			switch {
+			case info.OrderingKey != "k/x":
+				r.Errorf("ordering key %q, want k/x", info.OrderingKey)
+			case info.Headers["n"] == "1" && info.Attempt < 3:
+				return backstage.RetryAfter(errBoom, time.Minute)
+			case info.Headers["n"] == "2":
+				return backstage.Permanent(errBoom)
+			case info.Headers["n"] == "3" && info.Snoozes == 0:
+				return backstage.Snooze(time.Minute)
+			}
+			return nil
+		}
+		r.start(backstage.WorkerConfig{}, handle("a", run), handle("b", run))
+		for n := range 5 {
+			r.enqueue(job(task(string("ab"[n%2]), ordered), "x", backstage.Header("n", fmt.Sprint(n))))
+		}
+		pass(time.Hour)
+		if want := []string{"0.1", "1.1", "1.2", "1.3", "2.1", "3.1", "3.1", "4.1"}; !slices.Equal(runs.read(), want) {
+			r.Errorf("runs %v, want %v", runs.read(), want)
+		}
+	})
+}
+
+// TestOtherKeysGoOn while one waits for its retry.
+func TestOtherKeysGoOn(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		runs := newLedger()
+		r.start(backstage.WorkerConfig{}, handle("a", func(ctx context.Context, key string) error {
+			info, _ := backstage.InfoFrom(ctx)
+			runs.write(key)
+			if key == "x" && info.Attempt == 1 {
+				return backstage.RetryAfter(errBoom, time.Hour)
+			}
+			return nil
+		}))
+		r.enqueue(job(task("a", ordered), "x"))
+		pass(time.Second)
+		r.enqueue(job(task("a", ordered), "y"))
+		r.enqueue(job(task("a"), "none"))
+		pass(time.Second)
+		if got := runs.read(); len(got) != 3 {
+			r.Errorf("runs %v beside a key that waits, want those of all others", got)
+		}
+	})
+}
+
+// TestUnorderedProviderRefusesKeys at the call.
+func TestUnorderedProviderRefusesKeys(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.hooks.facts = func(f *provider.JobFacts) { f.Ordered = false }
+		if _, err := backstage.Enqueue(r.Context(), r.client, job(task("a", ordered), "x")); err == nil {
+			r.Error("a job with an ordering key was stored where there is no order")
+		}
+	})
+}
