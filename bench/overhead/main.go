@@ -51,7 +51,9 @@ func main() {
 	flag.IntVar(&p.jobs, "jobs", 300_000, "jobs a run")
 	flag.IntVar(&p.slots, "slots", 100, "jobs that run at once")
 	profile := flag.String("cpuprofile", "", "write a processor profile to this file")
+	heap := flag.Int("heap", 0, "MiB that the process holds beside, as a program does")
 	flag.Parse()
+	defer measure.Hold(*heap)()
 
 	stop, err := measure.Profile(*profile)
 	if err == nil {

@@ -44,7 +44,9 @@ func main() {
 	flag.StringVar(&p.dir, "dir", "", "folder for the files; defaults to the system's for temporary ones")
 	only := flag.String("only", "", "run only bare or only backstage, for profiles")
 	profile := flag.String("cpuprofile", "", "write a processor profile to this file")
+	heap := flag.Int("heap", 0, "MiB that the process holds beside, as a program does")
 	flag.Parse()
+	defer measure.Hold(*heap)()
 
 	stop, err := measure.Profile(*profile)
 	if err == nil {
