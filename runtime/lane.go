@@ -85,16 +85,6 @@ func (s laneSet) share(slots int) {
 
 func (s laneSet) all() []provider.Lane { return slices.Clone(s.lanes) }
 
-// slots returns a lane's slots.
-func (s laneSet) slots(queue string) int {
-	for _, lane := range s.lanes {
-		if lane.Queue == queue {
-			return lane.Slots
-		}
-	}
-	return 0
-}
-
 func (s laneSet) names() []string {
 	names := make([]string, len(s.lanes))
 	for i, lane := range s.lanes {

@@ -40,8 +40,7 @@ type session struct {
 	active   []*execution          // deliveries that are not settled
 	running  map[jobKey]*execution // those whose handler may run
 	watched  map[<-chan struct{}]*watch
-	busy     int // slots in use
-	laneBusy map[string]int
+	busy     int        // slots in use
 	suspect  *execution // the suspect that runs, or is about to
 	suspects int        // suspects that are not settled
 	fewer    *sync.Cond // there are fewer of them, or the worker stops
@@ -62,7 +61,6 @@ func newSession(w *Worker, byName map[string]*registered, lanes laneSet) *sessio
 		changed:  make(chan struct{}, 1),
 		running:  make(map[jobKey]*execution),
 		watched:  make(map[<-chan struct{}]*watch),
-		laneBusy: make(map[string]int),
 		troubles: make(map[string]error),
 	}
 	s.recent.keep = 2 * w.cfg.Lease
@@ -129,7 +127,9 @@ func (s *session) receive(ctx context.Context) error {
 }
 
 // admit waits until a slot and a place are free, and returns the lanes to take
-// from and the most to take.
+// from and the most to take. Where slots are fixed the provider keeps each lane to
+// its own: a lane that is left out would not be asked for again when it has a free
+// one, while the call waits for the others.
 func (s *session) admit(ctx context.Context) (lanes []string, n int) {
 	for {
 		runtime.Gosched() // handlers that have returned give back their slots first: larger reads
@@ -148,18 +148,7 @@ func (s *session) free() (lanes []string, n int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	lanes = s.lanes.order()
-	n = min(s.cfg.Concurrency-s.busy, s.maxUnsettled()-len(s.active))
-	if !s.lanes.fixed {
-		return lanes, n
-	}
-	free := lanes[:0]
-	n = 0
-	for _, lane := range lanes {
-		if room := s.lanes.slots(lane) - s.laneBusy[lane]; room > 0 {
-			free, n = append(free, lane), n+room
-		}
-	}
-	return free, n
+	return lanes, min(s.cfg.Concurrency-s.busy, s.maxUnsettled()-len(s.active))
 }
 
 // take starts the life of a delivery with this worker.
@@ -203,7 +192,6 @@ func (s *session) arrive(deliveries []provider.Delivery) []*execution {
 		s.active = append(s.active, e)
 		s.busy++
 		if s.lanes.fixed {
-			s.laneBusy[e.job.Queue]++
 		}
 		s.watch(e)
 		s.countSuspect(e, s.suspected(e.job.Counters))
@@ -236,7 +224,6 @@ func (s *session) leave(e *execution) {
 	s.active[e.index].index = e.index
 	s.active = s.active[:last]
 	if s.lanes.fixed {
-		s.laneBusy[e.job.Queue]--
 	}
 	if s.running[e.key] == e {
 		delete(s.running, e.key)
