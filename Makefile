@@ -12,6 +12,9 @@ MODULES := $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.
 # share of a core, whatever the machine's load.
 PARALLEL := 2
 
+# How many tests of one package the soak runs at once: most of them wait for a lease.
+WAITING := 8
+
 # TESTFLAGS goes to every go test, for example: make unit TESTFLAGS=-v
 TESTFLAGS :=
 # ORDERS goes to the demo: make demo ORDERS=my-orders.jsonl
@@ -50,15 +53,15 @@ demo: ## runs the quickstart: orders, a retry, a dead letter, a worker that is k
 soak: ## runs the long forms of the tests, and every provider's suite 20 times; ends within an hour
 	@$(STEP); $(RACE); end=$$((began + 3500)); \
 	left() { seconds=$$((end - $$(date +%s))); [ $$seconds -gt 0 ] || { echo "   the hour is over before $$1" >&2; exit 1; }; }; \
-	echo '   the suite of every provider, 20 times in a row'; \
+	echo '   the suite of every provider, 20 times in a row (its kills come after)'; \
 	for package in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./providers/...); do \
 		left "$$package"; \
-		go test $$race -count=20 -run '^TestProvider$$' -timeout $${seconds}s $(TESTFLAGS) $$package; \
+		go test $$race -count=20 -parallel $(WAITING) -run '^TestProvider$$' -skip 'TestProvider/.*/kill' -timeout $${seconds}s $(TESTFLAGS) $$package; \
 	done; \
 	echo '   the long forms (BACKSTAGE_SOAK=1), one package after the other'; \
 	for package in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \
 		left "$$package"; \
-		BACKSTAGE_SOAK=1 go test $$race -count=1 -timeout $${seconds}s $(TESTFLAGS) $$package; \
+		BACKSTAGE_SOAK=1 go test $$race -count=1 -parallel $(WAITING) -timeout $${seconds}s $(TESTFLAGS) $$package; \
 	done
 
 # --- the steps of test
