@@ -133,9 +133,10 @@ func (s store) released(ctx context.Context, j *provider.Job, dead bool, settled
 	return settled
 }
 
-// refreshed keeps the lent claim of a job that holds until done while it runs.
+// refreshed keeps the claim of a job that holds until done while it runs, and
+// while a lender holds it.
 func (s store) refreshed(ctx context.Context, j *provider.Job, maxAge time.Duration) {
-	if j.Dedupe.UntilDone && s.claimsLent() {
+	if j.Dedupe.UntilDone && s.Claims != nil && (s.claimsLent() || s.delaysLent()) {
 		_, _ = s.Claims.Claim(ctx, []provider.Claim{{Key: j.Dedupe.Key, Owner: j.ID, Confirmed: true,
 			For: claimTTL(j.Dedupe, maxAge, 0)}})
 	}

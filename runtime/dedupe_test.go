@@ -187,3 +187,32 @@ func TestConcurrentEnqueuesOfOneKey(t *testing.T) {
 		}
 	})
 }
+
+// TestOwnClaimsWithLentDelays: a key that holds until done is held while a lender
+// has the job for its retry, although the provider has acked the run.
+func TestOwnClaimsWithLentDelays(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		claims := r.p.Claims
+		lend(r)
+		r.p.Claims = claims
+		var runs counter
+		r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error {
+			if runs.add() == 1 {
+				return backstage.RetryAfter(errBoom, time.Hour)
+			}
+			return nil
+		}))
+		a := task("a", untilDone)
+		first := r.enqueue(job(a, "x", backstage.In(time.Minute)))
+		for _, wait := range []time.Duration{30 * time.Second, time.Minute} {
+			pass(wait)
+			if got := r.enqueue(job(a, "x")); !got.Duplicate || got.ID != first.ID {
+				r.Errorf("after %d runs: %+v, want a duplicate of %s", runs.get(), got, first.ID)
+			}
+		}
+		pass(2 * time.Hour)
+		if r.enqueue(job(a, "x")).Duplicate {
+			r.Error("after its outcome the key is still held")
+		}
+	})
+}

@@ -196,7 +196,7 @@ func (s *session) findStuck(now time.Time) {
 		s.cfg.Logger.Error("a handler is stuck", "job", event.Job.ID, "task", event.Job.Task, "running", event.Running)
 		s.observe(event)
 		if s.cfg.OnStuck != nil {
-			s.cfg.OnStuck(event)
+			s.pool.Go(func() { s.cfg.OnStuck(event) }) // heartbeats go on
 		}
 	}
 }

@@ -201,7 +201,7 @@ func TestPayloadsAreNeverLogged(t *testing.T) {
 		}, backstage.Policy{MaxAttempts: 2}))
 		for _, end := range []string{"done", "fails", "panics", "chains", "late"} {
 			r.enqueue(job(task("a", window(time.Hour)), secret+end))
-			r.enqueue(job(task("unknown", ordered), secret+end, backstage.WithMaxAge(time.Minute)))
+			r.enqueue(job(task("unknown", untilDone), secret+end, backstage.WithMaxAge(time.Minute)))
 		}
 		r.store.Put(backstage.DefaultQueue, []byte(secret))
 		pass(time.Hour)

@@ -73,12 +73,21 @@ func TestOtherKeysGoOn(t *testing.T) {
 	})
 }
 
-// TestUnorderedProviderRefusesKeys at the call.
+// TestUnorderedProviderRefusesKeys by name.
 func TestUnorderedProviderRefusesKeys(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		r.hooks.facts = func(f *provider.JobFacts) { f.Ordered = false }
 		if _, err := backstage.Enqueue(r.Context(), r.client, job(task("a", ordered), "x")); err == nil {
 			r.Error("a job with an ordering key was stored where there is no order")
+		}
+		// A retry that a lender holds loses its place: where the provider cannot retry
+		// ordered jobs by itself, it keeps no order with lent Delays.
+		for retries, ok := range map[provider.Retries]bool{provider.RetriesNone: false, provider.RetriesOrdered: true, provider.RetriesAll: true} {
+			r.hooks.facts = func(f *provider.JobFacts) { f.Retries = retries }
+			lend(r)
+			if err := r.client.Check(task("a", ordered).Needs()); (err == nil) != ok {
+				r.Errorf("order with lent Delays and retries %d: %v, want ok %t", retries, err, ok)
+			}
 		}
 	})
 }

@@ -322,7 +322,10 @@ func TestStuckHandlers(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		told := newLedger()
 		release := make(chan struct{})
-		w := r.start(backstage.WorkerConfig{Concurrency: 4, OnStuck: func(e backstage.RunStuck) { told.write(e.Job.ID) }},
+		w := r.start(backstage.WorkerConfig{Concurrency: 4, OnStuck: func(e backstage.RunStuck) {
+			told.write(e.Job.ID)
+			<-release // heartbeats go on beside it
+		}},
 			handle("a", func(context.Context, string) error { <-release; return nil }, backstage.Policy{Timeout: time.Minute}))
 		one := r.enqueue(job(task("a"), "")).ID
 		pass(time.Minute + 29*time.Second)
@@ -339,6 +342,9 @@ func TestStuckHandlers(t *testing.T) {
 		}
 		r.enqueue(job(task("a"), ""))
 		pass(2 * time.Minute)
+		if lost, _ := eventsOf[backstage.LeaseLost](r.events); len(lost) > 0 {
+			r.Errorf("leases were lost beside an OnStuck that blocks: %+v", lost)
+		}
 		if err := w.Health(r.Context()); err == nil || !strings.Contains(err.Error(), "2 of 4 handlers are stuck") {
 			r.Errorf("health with two of four handlers stuck: %v, want an error that says so", err)
 		}

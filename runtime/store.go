@@ -74,7 +74,11 @@ func (s store) retry(ctx context.Context, d provider.Delivery, again provider.Ag
 		}
 		*carried = true
 	}
-	return lostAfter(d.Ack(ctx, nil), Stored)
+	err := d.Ack(ctx, nil)
+	if err == nil {
+		s.refreshed(ctx, d.Job(), d.Job().Overrides.MaxAge) // the provider's own claim ended with the ack
+	}
+	return lostAfter(err, Stored)
 }
 
 // lostAfter says in a lost lease what became of the jobs that went before it.
@@ -206,8 +210,12 @@ func (s store) check(need Needs) []error {
 	if need.Dedupe && s.Claims == nil {
 		lack("Claims", "dedupe keys", s.lendRemedy())
 	}
-	if need.Order && !s.Jobs.Facts().Ordered {
+	switch facts := s.Jobs.Facts(); {
+	case !need.Order:
+	case !facts.Ordered:
 		lack("order per key", "ordering keys", "run the task on a provider that keeps order, or remove its ordering_key")
+	case s.delaysLent() && facts.Retries == provider.RetriesNone:
+		lack("order per key while its Delays are lent", "ordering keys", "use its own Delays, or remove the task's ordering_key")
 	}
 	return missing
 }

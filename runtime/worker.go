@@ -56,8 +56,9 @@ type WorkerConfig struct {
 	PayloadLimit int
 	// Observer is told what happens, synchronously. Defaults to nobody.
 	Observer Observer
-	// OnStuck is called when a handler still runs one lease after its deadline.
-	// It may end the process: the job then counts a crash. Defaults to nothing.
+	// OnStuck is called, in a goroutine of its own, when a handler still runs one
+	// lease after its deadline. It may end the process: the job then counts a
+	// crash. Defaults to nothing.
 	OnStuck func(RunStuck)
 	// Logger is told what an operator should know. Payloads are never logged.
 	// Defaults to slog.Default().
