@@ -19,7 +19,7 @@ func TestUnknownTaskIsParkedUntilAWorkerKnowsIt(t *testing.T) {
 		pass(time.Hour)
 		parked, at := eventsOf[backstage.JobSettled](r.events)
 		for i, e := range parked {
-			want := min(time.Second<<min(i, 20), 5*time.Minute)
+			want := min(time.Duration(i+1)*time.Second, 5*time.Minute)
 			if e.Why != provider.ParkedAgain || e.After != want {
 				r.Errorf("park %d at %v: %+v; want parked for %v", i, at[i], e, want)
 			}

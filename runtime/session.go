@@ -191,8 +191,6 @@ func (s *session) arrive(deliveries []provider.Delivery) []*execution {
 		e.index = len(s.active)
 		s.active = append(s.active, e)
 		s.busy++
-		if s.lanes.fixed {
-		}
 		s.watch(e)
 		s.countSuspect(e, s.suspected(e.job.Counters))
 	}
@@ -223,8 +221,6 @@ func (s *session) leave(e *execution) {
 	s.active[e.index] = s.active[last]
 	s.active[e.index].index = e.index
 	s.active = s.active[:last]
-	if s.lanes.fixed {
-	}
 	if s.running[e.key] == e {
 		delete(s.running, e.key)
 	}

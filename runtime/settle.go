@@ -105,7 +105,7 @@ func settle(e ending, s settling) settlement {
 		if s.tooOld(0) {
 			return s.dead(e, provider.ClassUnknownTask, 0)
 		}
-		return again(provider.ParkedAgain, min(growing(time.Second, 5*time.Minute, s.job.Counters.Parks), s.age()))
+		return again(provider.ParkedAgain, min(s.park(), s.age()))
 	case suspectWaits:
 		return again(provider.ParkedAgain, growing(100*time.Millisecond, 5*time.Second, s.job.Counters.Parks))
 	case startUnknown:
@@ -152,6 +152,14 @@ func (s settling) attempt() int32 { return s.job.Counters.Failures + 1 }
 
 // backoff draws the wait before the next attempt.
 func (s settling) backoff() time.Duration { return s.policy.Backoff.wait(int(s.attempt())) }
+
+// park is how long a job is put aside that nobody here can run. It grows by a
+// second each time and does not double: in a deploy where half of the workers know
+// the task, a job that the others got ten times in a row waits for a minute in
+// all, and not for a quarter of an hour.
+func (s settling) park() time.Duration {
+	return time.Duration(min(int64(s.job.Counters.Parks)+1, 300)) * time.Second
+}
 
 // age is how long the job may still be retried.
 func (s settling) age() time.Duration {

@@ -77,7 +77,7 @@ func TestSettlementTable(t *testing.T) {
 		{"an unknown task is parked", ending{how: noHandler, err: boom}, fresh,
 			settlement{verb: verbRetry, again: provider.Again{Why: provider.ParkedAgain, After: time.Second}}},
 		{"parks grow", ending{how: noHandler, err: boom}, parked,
-			settlement{verb: verbRetry, again: provider.Again{Why: provider.ParkedAgain, After: 16 * time.Second}}},
+			settlement{verb: verbRetry, again: provider.Again{Why: provider.ParkedAgain, After: 5 * time.Second}}},
 		{"parks are bounded and do not overflow", ending{how: noHandler, err: boom}, often,
 			settlement{verb: verbRetry, again: provider.Again{Why: provider.ParkedAgain, After: 5 * time.Minute}}},
 		{"a record of a newer version is parked", ending{how: tooNew, err: boom}, fresh,
