@@ -3,20 +3,24 @@
 //
 //	go run ./overhead -rounds 5
 //
-// In every round it takes three things, one after the other, over the same
+// In every round it takes four things, one after the other, over the same
 // messages:
 //
 //   - marshalling alone: each message is marshalled as the runtime does it and
 //     unmarshalled again, once;
+//   - the provider alone: a hundred jobs are published, received and acked in
+//     turn, without anything that waits;
 //   - jobs that are enqueued one by one, by one producer, and run by a worker
 //     (client, provider, worker, handler, ack);
 //   - jobs that are enqueued a hundred at a time, likewise.
 //
 // The overhead is the difference to marshalling alone, within the round: of
-// processor time, which is independent of how many cores share the work and of
-// what else the machine does, and of allocations. It includes the provider itself,
-// which stores jobs as Go values and marshals nothing. The median of the rounds
-// counts.
+// processor time, on all cores together, of time, during which producer and worker
+// overlap, and of allocations. It includes the provider itself, which stores jobs
+// as Go values and marshals nothing. The median of the rounds counts.
+//
+// Half of it is garbage collection unless the process holds something beside, as
+// programs do: -heap 64 makes it 64 MiB.
 package main
 
 import (
@@ -31,6 +35,7 @@ import (
 
 	"github.com/backstage-go/backstage/providers/memory"
 	backstage "github.com/backstage-go/backstage/runtime"
+	"github.com/backstage-go/backstage/runtime/provider"
 
 	benchv1 "github.com/backstage-go/backstage/bench/gen/bench/v1"
 	"github.com/backstage-go/backstage/bench/gen/bench/v1/worktasks"
@@ -66,9 +71,11 @@ func main() {
 	}
 }
 
-// round is three runs beside each other.
-type round struct{ marshalling, single, batch measure.Sample }
+// round is four runs beside each other.
+type round struct{ marshalling, provider, single, batch measure.Sample }
 
+func (r round) singleWall() float64   { return r.single.WallPerJob() - r.marshalling.WallPerJob() }
+func (r round) batchWall() float64    { return r.batch.WallPerJob() - r.marshalling.WallPerJob() }
 func (r round) singleCPU() float64    { return r.single.CPUPerJob() - r.marshalling.CPUPerJob() }
 func (r round) batchCPU() float64     { return r.batch.CPUPerJob() - r.marshalling.CPUPerJob() }
 func (r round) singleAllocs() float64 { return r.single.AllocsPerJob() - r.marshalling.AllocsPerJob() }
@@ -87,21 +94,27 @@ func (p plan) run(out io.Writer) ([]round, error) {
 		for _, s := range []struct {
 			name string
 			measure.Sample
-		}{{"marshalling", r.marshalling}, {"one by one", r.single}, {"by the hundred", r.batch}} {
+		}{{"marshalling", r.marshalling}, {"provider", r.provider}, {"one by one", r.single}, {"by the hundred", r.batch}} {
 			fmt.Fprintf(out, "  %s %.2f µs CPU, %.2f µs, %.1f allocs", s.name, s.CPUPerJob(), s.WallPerJob(), s.AllocsPerJob())
 		}
 		fmt.Fprintln(out)
 		rounds = append(rounds, r)
 	}
-	fmt.Fprintf(out, "overhead a job, one by one:     %.2f µs of CPU, %.1f allocations\n",
-		measure.MedianOf(rounds, round.singleCPU), measure.MedianOf(rounds, round.singleAllocs))
-	fmt.Fprintf(out, "overhead a job, by the hundred: %.2f µs of CPU, %.1f allocations\n",
-		measure.MedianOf(rounds, round.batchCPU), measure.MedianOf(rounds, round.batchAllocs))
+	fmt.Fprintf(out, "overhead a job, one by one:     %.2f µs of CPU, %.2f µs of time, %.1f allocations\n",
+		measure.MedianOf(rounds, round.singleCPU), measure.MedianOf(rounds, round.singleWall), measure.MedianOf(rounds, round.singleAllocs))
+	fmt.Fprintf(out, "overhead a job, by the hundred: %.2f µs of CPU, %.2f µs of time, %.1f allocations\n",
+		measure.MedianOf(rounds, round.batchCPU), measure.MedianOf(rounds, round.batchWall), measure.MedianOf(rounds, round.batchAllocs))
+	fmt.Fprintf(out, "of which the provider:          %.2f µs of CPU, %.1f allocations\n",
+		measure.MedianOf(rounds, func(r round) float64 { return r.provider.CPUPerJob() }),
+		measure.MedianOf(rounds, func(r round) float64 { return r.provider.AllocsPerJob() }))
 	return rounds, nil
 }
 
 func (p plan) round() (r round, err error) {
 	if r.marshalling, err = p.marshalling(); err != nil {
+		return r, err
+	}
+	if r.provider, err = p.provider(); err != nil {
 		return r, err
 	}
 	if r.single, err = p.jobsOf(1); err != nil {
@@ -123,6 +136,43 @@ func (p plan) marshalling() (measure.Sample, error) {
 			}
 			if err := proto.Unmarshal(payload, new(benchv1.PlainRequest)); err != nil {
 				return err
+			}
+		}
+		return nil
+	})
+}
+
+// provider is the part of the provider, which is in the overhead.
+func (p plan) provider() (measure.Sample, error) {
+	ctx := context.Background()
+	store, err := memory.Open(memory.Config{})
+	if err != nil {
+		return measure.Sample{}, err
+	}
+	defer store.Close(ctx)
+	const size = 100
+	lanes := []string{work.Queue}
+	sub, err := store.Jobs.Subscribe(ctx, provider.SubscribeOptions{
+		Worker: "bench", Lanes: []provider.Lane{{Queue: work.Queue, Slots: size}}, MaxUnsettled: size, Lease: time.Minute,
+	})
+	if err != nil {
+		return measure.Sample{}, err
+	}
+	jobs := make([]provider.Job, size)
+	for i := range jobs {
+		jobs[i] = provider.Job{ID: fmt.Sprint("job-", i), Task: worktasks.PlainName, Queue: work.Queue, Payload: make([]byte, 100)}
+	}
+	return measure.Take(p.jobs, func() error {
+		for n := 0; n < p.jobs; n += size {
+			store.Jobs.Publish(ctx, jobs, provider.PublishOptions{})
+			got, err := sub.Receive(ctx, lanes, size)
+			if err != nil {
+				return err
+			}
+			for _, delivery := range got {
+				if err := delivery.Ack(ctx, nil); err != nil {
+					return err
+				}
 			}
 		}
 		return nil

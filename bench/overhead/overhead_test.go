@@ -26,6 +26,8 @@ func BenchmarkRound(b *testing.B) {
 		}
 		rounds = append(rounds, r)
 	}
+	b.ReportMetric(measure.MedianOf(rounds, round.singleWall), "µs/single")
+	b.ReportMetric(measure.MedianOf(rounds, round.batchWall), "µs/batched")
 	b.ReportMetric(measure.MedianOf(rounds, round.singleCPU), "µs-CPU/single")
 	b.ReportMetric(measure.MedianOf(rounds, round.singleAllocs), "allocs/single")
 	b.ReportMetric(measure.MedianOf(rounds, round.batchCPU), "µs-CPU/batched")
