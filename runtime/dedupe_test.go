@@ -216,3 +216,26 @@ func TestOwnClaimsWithLentDelays(t *testing.T) {
 		}
 	})
 }
+
+// TestUntilDoneFollowsTheTasksMaxAge, which the client does not know.
+func TestUntilDoneFollowsTheTasksMaxAge(t *testing.T) {
+	inRounds(t, func(r *rig) {
+		const day = 24 * time.Hour
+		r.start(backstage.WorkerConfig{}, handle("a", func(ctx context.Context, _ string) error {
+			if info, _ := backstage.InfoFrom(ctx); info.Attempt == 1 {
+				return backstage.RetryAfter(errBoom, 30*day)
+			}
+			return nil
+		}, backstage.Policy{MaxAge: 60 * day}))
+		a := task("a", untilDone)
+		first := r.enqueue(job(a, "x"))
+		pass(29 * day)
+		if got := r.enqueue(job(a, "x")); !got.Duplicate || got.ID != first.ID {
+			r.Errorf("while the job waits for its retry: %+v, want a duplicate of %s", got, first.ID)
+		}
+		pass(2 * day)
+		if r.enqueue(job(a, "x")).Duplicate {
+			r.Error("after its outcome the key is still held")
+		}
+	})
+}

@@ -215,6 +215,9 @@ func TestRedeliveryOfARunningJob(t *testing.T) {
 				runs := newLedger()
 				r.start(backstage.WorkerConfig{},
 					chain("a", func(ctx context.Context, _ string, next *backstage.Next) error {
+						if ctx.Err() != nil {
+							r.Error("a run was started whose lease was lost")
+						}
 						most.Store(max(most.Load(), live.Add(1)))
 						defer live.Add(-1)
 						runs.write("")
@@ -346,6 +349,67 @@ func TestFullDeadLetterStoreLosesNothing(t *testing.T) {
 		pass(5 * time.Second)
 		if letter := r.onlyDead(); letter.Job.ID != second || runs.count() != 3 {
 			r.Errorf("dead is %s after %d runs, want %s after 3", letter.Job.ID, runs.count(), second)
+		}
+	})
+}
+
+// TestSettlementWhoseAnswerWasLost is on record all the same: the second try says
+// so.
+func TestSettlementWhoseAnswerWasLost(t *testing.T) {
+	inRounds(t, func(r *rig) {
+		var tries counter
+		r.hooks.settle = func(_ string, _ provider.Delivery, do func() error) error {
+			err := do()
+			if tries.add() == 1 {
+				return errBoom
+			}
+			return err
+		}
+		w := r.start(backstage.WorkerConfig{}, handle("a", nothing))
+		id := r.enqueue(job(task("a"), "")).ID
+		pass(time.Second)
+		r.wantLife(id, "enqueued: stored", "run 1", "done", "not acked", "acked")
+		if err := w.stop(); err != nil {
+			r.Errorf("Run = %v, want nil", err)
+		}
+		r.wantNothingLeft()
+	})
+}
+
+// TestSessionThatIsLost cancels all handlers of its deliveries, and those that are
+// still handed out by it.
+func TestSessionThatIsLost(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		session := make(chan struct{})
+		r.hooks.session = session
+		r.hooks.facts = func(f *provider.JobFacts) { f.Death = provider.Session }
+		release := make(chan struct{})
+		told := newLedger()
+		w := r.start(backstage.WorkerConfig{ShutdownGrace: time.Second}, handle("a", func(ctx context.Context, in string) error {
+			<-ctx.Done()
+			if !errors.Is(context.Cause(ctx), backstage.ErrLeaseLost) {
+				r.Errorf("cause for %s = %v, want ErrLeaseLost", in, context.Cause(ctx))
+			}
+			told.write(in)
+			<-release
+			return ctx.Err()
+		}, backstage.Policy{Timeout: time.Hour}))
+		r.enqueue(job(task("a"), "1"))
+		r.enqueue(job(task("a"), "2"))
+		pass(time.Second)
+		close(session)
+		pass(0)
+		if told.count() != 2 {
+			r.Errorf("%v were cancelled when their session was lost, want both", told.read())
+		}
+		r.enqueue(job(task("a"), "late"))
+		pass(0)
+		if lost, _ := eventsOf[backstage.LeaseLost](r.events); len(lost) != 3 {
+			r.Errorf("%d events LeaseLost, want one for each, the late one too", len(lost))
+		}
+		close(release)
+		if err := w.stop(); err != nil {
+			r.Errorf("Run = %v, want nil", err)
 		}
 	})
 }

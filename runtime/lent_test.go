@@ -210,3 +210,31 @@ func TestReplay(t *testing.T) {
 		}
 	})
 }
+
+// TestHoldIsNotRepeated while the ack of the source fails: each copy that is
+// promoted meanwhile would run.
+func TestHoldIsNotRepeated(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		_, delays := lend(r)
+		var holds, acks counter
+		delays.hold = func([]provider.Job) []provider.Stored { holds.add(); return nil }
+		r.hooks.settle = func(_ string, _ provider.Delivery, do func() error) error {
+			if acks.add() <= 5 {
+				return errBoom
+			}
+			return do()
+		}
+		r.start(backstage.WorkerConfig{}, handle("a", func(ctx context.Context, _ string) error {
+			if info, _ := backstage.InfoFrom(ctx); info.Attempt == 1 {
+				return backstage.RetryAfter(errBoom, time.Millisecond)
+			}
+			return nil
+		}))
+		r.enqueue(job(task("a"), ""))
+		pass(time.Minute)
+		if holds.get() != 1 {
+			r.Errorf("the copy was held %d times, want once", holds.get())
+		}
+		r.wantNothingLeft()
+	})
+}

@@ -477,7 +477,8 @@ type hooks struct {
 	extend    func(ctx context.Context, n int, do func() []error) []error
 	settle    func(verb string, d provider.Delivery, do func() error) error
 	ack       func(d provider.Delivery, next []provider.Job)
-	noLost    bool // only Extend tells
+	noLost    bool            // only Extend tells
+	session   <-chan struct{} // in place of what each delivery's Lost returns
 }
 
 type hookedJobs struct {
@@ -551,8 +552,8 @@ type hookedDelivery struct {
 }
 
 func (d *hookedDelivery) Lost() <-chan struct{} {
-	if d.hooks.noLost {
-		return nil
+	if d.hooks.noLost || d.hooks.session != nil {
+		return d.hooks.session
 	}
 	return d.Delivery.Lost()
 }

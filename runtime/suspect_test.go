@@ -156,3 +156,40 @@ func TestUpperBoundOfCrashes(t *testing.T) {
 		}
 	})
 }
+
+// TestSuspectThatIsLostWhileItWaits for another to be put aside is not run.
+func TestSuspectThatIsLostWhileItWaits(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		var parks counter
+		stall := make(chan struct{})
+		r.hooks.settle = func(verb string, _ provider.Delivery, do func() error) error {
+			if verb == "retry" && parks.add() == 1 {
+				<-stall
+			}
+			return do()
+		}
+		var deaf atomic.Bool
+		deaf.Store(true)
+		r.hooks.extend = silent(&deaf)
+		var runs counter
+		r.put(provider.Job{ID: "1", Task: "a", Counters: provider.Counters{Crashes: 2}})
+		r.put(provider.Job{ID: "2", Task: "a", Counters: provider.Counters{Crashes: 2}})
+		r.start(backstage.WorkerConfig{}, handle("a", func(ctx context.Context, _ string) error {
+			if ctx.Err() != nil {
+				r.Error("a suspect was started whose lease was lost")
+			}
+			runs.add()
+			return nil
+		}))
+		pass(40 * time.Second)
+		if runs.get() != 0 {
+			r.Errorf("%d suspects ran beside another that was not put aside", runs.get())
+		}
+		deaf.Store(false)
+		close(stall)
+		pass(5 * time.Minute)
+		if runs.get() != 2 {
+			r.Errorf("%d suspects ran, want both in the end; the log:\n%s", runs.get(), r.events)
+		}
+	})
+}
