@@ -23,6 +23,7 @@ type transaction struct {
 	incoming arrivals
 	lanes    map[int64]bool  // queues that got something to claim
 	due      map[int64]int64 // the earliest time for which something is held, by scope
+	wrote    bool            // a statement changed something
 	grew     bool            // it needed room in the file
 	stir     bool            // other processes may wait for something here
 	settled  map[int64]int64 // jobs settled here, and their runs
@@ -170,6 +171,7 @@ func (t *transaction) exec(query string, args ...any) int64 {
 		return 0
 	}
 	changed, _ := result.RowsAffected()
+	t.wrote = true
 	return changed
 }
 

@@ -198,7 +198,7 @@ func (w *writer) attempt(b *batch) (*transaction, error) {
 // promoters.
 func (w *writer) after(b *batch, t *transaction) {
 	w.block.over(w.store, t.grew)
-	w.upkeep.wrote = w.upkeep.wrote || t.seq != t.stored || len(t.tallies) > 0
+	w.upkeep.wrote = w.upkeep.wrote || t.wrote
 	if t.stir {
 		w.store.waker.wake()
 	}
