@@ -22,6 +22,7 @@ returning confirmed`
 // claim takes a key or refreshes it, and returns who holds it then.
 func (t *transaction) claim(scope int64, key, owner string, until int64, confirmed bool) provider.Holder {
 	holder := provider.Holder{Owner: owner}
+	t.wrote = true
 	if t.row(sqlClaim, []any{scope, key, owner, until, confirmed, t.now}, &holder.Confirmed) {
 		return holder
 	}

@@ -242,3 +242,19 @@ func waitFor(t *testing.T, what string, so func() bool) {
 		}
 	}
 }
+
+// drain works off a queue, and returns how often each id came, until nothing has
+// come for a while.
+func drain(t *testing.T, s *store, queue string, quiet time.Duration) map[string]int {
+	t.Helper()
+	sub := subscribeFor(t, s, testLease, queue)
+	seen := map[string]int{}
+	for {
+		got := receive(t, sub, 1, quiet, queue)
+		if len(got) == 0 {
+			return seen
+		}
+		seen[got[0].Job().ID]++
+		ack(t, got...)
+	}
+}

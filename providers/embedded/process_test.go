@@ -158,22 +158,6 @@ func (p *process) died(t *testing.T) {
 	}
 }
 
-// drain works off a queue, and returns how often each id came, until nothing has
-// come for a while.
-func drain(t *testing.T, s *store, queue string, quiet time.Duration) map[string]int {
-	t.Helper()
-	sub := subscribeFor(t, s, testLease, queue)
-	seen := map[string]int{}
-	for {
-		got := receive(t, sub, 1, quiet, queue)
-		if len(got) == 0 {
-			return seen
-		}
-		seen[got[0].Job().ID]++
-		ack(t, got...)
-	}
-}
-
 func TestPublisherDiesInsideATransaction(t *testing.T) {
 	t.Parallel()
 	for _, point := range []string{"begun", "applied", "committed"} {
