@@ -9,3 +9,5 @@
 //
 // The same as benchmarks, in short: go test -run '^$' -bench . ./...
 package bench
+
+//go:generate go run github.com/backstage-go/backstage/cmd/backstage generate
