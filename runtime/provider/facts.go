@@ -7,9 +7,10 @@ import "time"
 type JobFacts struct {
 	// Death is who finds out that a worker is dead.
 	Death Death
-	// Confirmed says that a nil settlement is on the broker's record. False: it
-	// was sent, and a crash of the broker may bring back jobs settled in its
-	// last moment.
+	// Confirmed says that a nil settlement is on the broker's record. False: its
+	// end was only sent, and a crash of the broker may bring back jobs settled in
+	// its last moment. What it carried (next jobs, the copy of a retry or of a
+	// dead letter) is on record in either case.
 	Confirmed bool
 	// RefusesLate says that a settlement after the lease was lost is refused.
 	RefusesLate bool
@@ -27,7 +28,9 @@ type JobFacts struct {
 	// False: a job with one is refused.
 	Ordered bool
 	// FixedSlots says that each lane has slots of its own, fixed when it is
-	// subscribed, which settling occupies too. Strict priority is then impossible.
+	// subscribed, which settling occupies too. The provider keeps each lane to its
+	// Lane.Slots: the runtime asks for all lanes in every call. Strict priority is
+	// then impossible.
 	FixedSlots bool
 	// Durable says that stored jobs survive the process that stored them.
 	Durable bool

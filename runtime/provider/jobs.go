@@ -171,8 +171,10 @@ type Delivery interface {
 	// ends the run. The job's own claim is freed. A dead-letter store that is
 	// full or refuses is an error; the job is then not settled.
 	DeadLetter(ctx context.Context, f Failure) error
-	// Release gives the job back, for stopping: others have it at the latest when
-	// the subscription closes, and the run counts as nothing.
+	// Release gives the job back: because the worker stops, or because its lease
+	// could not be confirmed for so long that its handler was cancelled. Others
+	// have it at the latest when the subscription closes, and the run counts as
+	// nothing.
 	Release(ctx context.Context) error
 }
 
