@@ -2,6 +2,7 @@ package backstage_test
 
 import (
 	"context"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 
@@ -34,7 +35,7 @@ func TestATaskThatFollowsItselfKeepsItsKeyUntilTheLastIsDone(t *testing.T) {
 			}
 			page := backstage.Task[*wrapperspb.Int32Value]{Name: "test.Page", DedupeUntilDone: true,
 				Dedupe: func(*wrapperspb.Int32Value) (string, error) { return "sweep", nil }}
-			worker, err := backstage.NewWorker(p, backstage.WorkerConfig{})
+			worker, err := backstage.NewWorker(p, backstage.WorkerConfig{Logger: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
