@@ -181,7 +181,7 @@ func deadLetter(t *env) {
 }
 
 func deadPages(t *env) {
-	const letters = 25
+	const letters = 23
 	t.publish(t.p, t.some(letters, work)...)
 	w := t.subscribe(t.p, 1, work)
 	var want []string

@@ -56,6 +56,11 @@ func dedupeChecks() []check {
 			needs: []need{needOwnClaims},
 			run:   dedupeNext,
 		}, {
+			name:  "dedupe/next of the same key",
+			rule:  "A claim of this job that holds until done ends before, so that a next job may have the same key.",
+			needs: []need{needOwnClaims},
+			run:   dedupeNextSame,
+		}, {
 			name:  "dedupe/held",
 			rule:  "A job that Publish holds has its claim from the start; Cancel frees it.",
 			needs: []need{needOwnClaims, needOwnDelays},
@@ -249,6 +254,18 @@ func dedupeNext(t *env) {
 	t.publish(t.p, t.job(work, untilDone("order/2")))
 }
 
+func dedupeNextSame(t *env) {
+	t.publish(t.p, t.job(work, untilDone("page")))
+	w := t.subscribe(t.p, 1, work)
+	for range 2 {
+		next := t.job(work, untilDone("page"))
+		t.ackWith(w.one(), next)
+		t.duplicate("a key that a next job took over", t.job(work, untilDone("page")), next.ID)
+	}
+	t.ack(w.one())
+	t.publish(t.p, t.job(work, untilDone("page")))
+}
+
 func dedupeHeld(t *env) {
 	j := t.job(work, untilDone("order/1"), delayed(time.Hour))
 	t.publish(t.p, j)
@@ -346,7 +363,7 @@ func (t *env) claim(p *provider.Provider, claims ...provider.Claim) []provider.H
 
 func (t *env) claimOn(c provider.Claims, claims ...provider.Claim) []provider.Holder {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	ctx, cancel := context.WithTimeout(t.Context(), t.patience)
 	defer cancel()
 	holders, err := c.Claim(ctx, claims)
 	if err != nil {

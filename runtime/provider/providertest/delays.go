@@ -316,7 +316,7 @@ func delaysAnew(t *env) {
 		case got := <-times:
 			got.Delay = 0
 			t.same(fmt.Sprintf("promotion %d", i+1), &got, &want)
-		case <-time.After(2 * patience):
+		case <-time.After(2 * t.patience):
 			t.Fatalf("a job that was held anew while it was promoted is gone")
 		}
 	}
@@ -372,18 +372,18 @@ func delaysPromoterDies(t *env) {
 	})
 	select {
 	case <-hung:
-	case <-time.After(patience):
-		t.Fatalf("nothing was promoted within %v", patience)
+	case <-time.After(t.patience):
+		t.Fatalf("nothing was promoted within %v", t.patience)
 	}
 	// It holds what it reserved, and never answers while the other looks.
 	t.promote(t.p)
 	w := t.subscribe(t.p, 3, work)
-	deadline := time.Now().Add(3 * patience)
+	deadline := time.Now().Add(3 * t.patience)
 	var got []provider.Delivery
 	for len(tally(got)) < 3 {
 		ds := w.during(time.Until(deadline), 3)
 		if len(ds) == 0 {
-			t.Fatalf("%d of 3 jobs came within %v while a promoter hung", len(tally(got)), 3*patience)
+			t.Fatalf("%d of 3 jobs came within %v while a promoter hung", len(tally(got)), 3*t.patience)
 		}
 		t.ack(ds...)
 		got = append(got, ds...)

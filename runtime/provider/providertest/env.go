@@ -15,16 +15,14 @@ import (
 )
 
 const (
-	// patience bounds every wait for something that must happen. It is long,
-	// because a slow machine is not a broken provider.
-	patience = time.Minute
 	// quiet is how long a check looks for what must not happen. It is short: too
 	// short a look misses a fault, and never reports one that is not there.
 	quiet = 300 * time.Millisecond
 	// takeOver is what a dead worker's jobs may need beyond their lease.
 	takeOver = 5 * time.Second
-	// longLease is for checks that are not about leases.
-	longLease = time.Minute
+	// longLease is for checks that are not about leases. It is longer than they
+	// are patient.
+	longLease = 2 * time.Minute
 )
 
 // The queues of most checks.
@@ -41,11 +39,18 @@ type env struct {
 	h     Harness
 	p     *provider.Provider // opened already
 
+	// patience bounds every wait for something that must happen. It is long,
+	// because a slow machine is not a broken provider.
+	patience time.Duration
+
 	count atomic.Int64
 }
 
 func newEnv(t T, r round, h Harness) *env {
-	e := &env{T: t, round: r, h: h}
+	e := &env{T: t, round: r, h: h, patience: h.Patience}
+	if e.patience == 0 {
+		e.patience = time.Minute
+	}
 	e.p = e.open()
 	return e
 }
@@ -86,12 +91,12 @@ func (t *env) closeAtEnd(p *provider.Provider) {
 
 // ctx returns a context for one call that must succeed in the end.
 func (t *env) ctx() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(t.Context(), patience)
+	return context.WithTimeout(t.Context(), t.patience)
 }
 
 // after returns a context for clearing up, when the test's own has ended.
 func (t *env) after() (context.Context, context.CancelFunc) {
-	return context.WithTimeout(context.WithoutCancel(t.Context()), patience)
+	return context.WithTimeout(context.WithoutCancel(t.Context()), t.patience)
 }
 
 func (t *env) facts() provider.JobFacts { return t.p.Jobs.Facts() }
@@ -274,7 +279,7 @@ type sub struct {
 // subscribe subscribes with a lease that does not run out during a check.
 func (t *env) subscribe(p *provider.Provider, slots int, lanes ...string) *sub {
 	t.Helper()
-	return t.subscribeFor(p, max(longLease, t.h.Lease), slots, lanes...)
+	return t.subscribeFor(p, max(longLease, 2*t.patience, t.h.Lease), slots, lanes...)
 }
 
 // subscribeFor subscribes with a lease and a number of slots for each lane. A
@@ -283,7 +288,7 @@ func (t *env) subscribe(p *provider.Provider, slots int, lanes ...string) *sub {
 func (t *env) subscribeFor(p *provider.Provider, lease time.Duration, slots int, lanes ...string) *sub {
 	t.Helper()
 	ctx, cancel := t.ctx()
-	defer cancel()
+	t.Cleanup(cancel) // that a subscription outlives it is one check's business
 	s, err := p.Jobs.Subscribe(ctx, t.options(lease, slots, lanes...))
 	if err != nil {
 		t.Fatalf("Subscribe: %v", err)
@@ -334,7 +339,7 @@ func (s *sub) receiveFrom(n int, lanes ...string) []provider.Delivery {
 			s.t.Fatalf("Receive: %v; %d of %d deliveries came: %s", err, len(got), n, names(got))
 		}
 		if ctx.Err() != nil && len(got) < n {
-			s.t.Fatalf("%d of %d deliveries came within %v: %s", len(got), n, patience, names(got))
+			s.t.Fatalf("%d of %d deliveries came within %v: %s", len(got), n, s.t.patience, names(got))
 		}
 	}
 	return got
@@ -465,10 +470,10 @@ func failure(attempt int32) provider.Failure {
 // until waits until a condition holds.
 func (t *env) until(what string, holds func() bool) {
 	t.Helper()
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(t.patience)
 	for !holds() {
 		if time.Now().After(deadline) {
-			t.Fatalf("not within %v: %s", patience, what)
+			t.Fatalf("not within %v: %s", t.patience, what)
 		}
 		time.Sleep(10 * time.Millisecond)
 	}

@@ -45,6 +45,9 @@ type Harness struct {
 	// subscribed already. Nil: nobody but the provider can.
 	Garbage func(queue string, b []byte) error
 
+	// Patience is how long the suite waits for what must happen. Defaults to a
+	// minute.
+	Patience time.Duration
 	// Simulated says that the storage lives in this process and knows time only
 	// from package time, so that each check runs in a testing/synctest bubble,
 	// where waiting takes no time.

@@ -248,7 +248,7 @@ func killClaimed(t *env) {
 // a duplicate of a job that is nowhere.
 func (t *env) admits(c *chain, name string) {
 	t.Helper()
-	deadline := time.Now().Add(3 * patience) // the pending claim has to run out
+	deadline := time.Now().Add(3 * t.patience) // the pending claim has to run out
 	for {
 		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 		receipt, err := c.enqueue(ctx, name, "")
@@ -261,7 +261,7 @@ func (t *env) admits(c *chain, name string) {
 		case !errors.Is(err, provider.ErrDedupePending) && !errors.Is(err, context.DeadlineExceeded):
 			t.Fatalf("enqueue of a key that a dead client has pending: %v", err)
 		case time.Now().After(deadline):
-			t.Fatalf("the pending claim of a dead client holds for more than %v", 3*patience)
+			t.Fatalf("the pending claim of a dead client holds for more than %v", 3*t.patience)
 		}
 	}
 }
@@ -373,7 +373,7 @@ func killRandom(t *env) {
 	stop := t.inherit(c)
 	defer stop()
 	var runs map[string]map[string][]entry
-	deadline := time.Now().Add(patience + time.Duration(kills)*time.Second)
+	deadline := time.Now().Add(t.patience + time.Duration(kills)*time.Second)
 	for ended := 0; ended < chains; time.Sleep(50 * time.Millisecond) {
 		if runs, ended = t.ledger(c), 0; time.Now().After(deadline) {
 			t.Fatalf("%d of %d chains ended after their workers were killed", ended, chains)

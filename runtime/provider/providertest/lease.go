@@ -219,9 +219,9 @@ func leaseKeeps(t *env) {
 	t.publish(t.p, t.some(3, work)...)
 	w := t.subscribeFor(t.p, lease, 3, work)
 	ds := w.receive(3)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*lease)
-	defer cancel()
-	t.start(func() {
+	ctx, cancel := context.WithCancel(t.Context())
+	var beats sync.WaitGroup
+	beats.Go(func() {
 		for ctx.Err() == nil {
 			for i, err := range t.extend(w, ds...) {
 				if err != nil {
@@ -236,6 +236,8 @@ func leaseKeeps(t *env) {
 	})
 	rival := t.subscribe(t.open(), 3, work)
 	rival.nothingFor(2*lease, "a heartbeat kept it")
+	cancel()
+	beats.Wait()
 	t.ack(ds...)
 }
 
@@ -285,6 +287,9 @@ func (t *env) refusesLate(call string, err error) provider.Outcome {
 	t.Helper()
 	if err == nil && !t.facts().RefusesLate {
 		return provider.OutcomeUnknown
+	}
+	if err != nil && t.facts().Death == provider.Session && errors.Is(err, provider.ErrClosed) {
+		return provider.OutcomeUnknown // what Drop ended may be closed for good
 	}
 	var lost *provider.LostError
 	if !errors.Is(err, provider.ErrLeaseLost) || !errors.As(err, &lost) {
@@ -369,7 +374,8 @@ func leaseStaleHeartbeat(t *env) {
 	t.stall(old)
 	w := t.subscribe(t.p, 1, work)
 	fresh := w.one()
-	if err := t.extend(s, stale)[0]; !errors.Is(err, provider.ErrLeaseLost) {
+	ended := t.facts().Death == provider.Session // by Drop, perhaps for good
+	if err := t.extend(s, stale)[0]; !errors.Is(err, provider.ErrLeaseLost) && !(ended && errors.Is(err, provider.ErrClosed)) {
 		t.Errorf("Extend of a delivery that another worker took over: %v; want ErrLeaseLost", err)
 	}
 	if lost := stale.Lost(); lost != nil {

@@ -191,7 +191,7 @@ func (s *stopper) around(p *provider.Provider) {
 			}
 			if s.at(atAck) {
 				// The call goes on, however late it is.
-				late, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience/2)
+				late, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute/2)
 				defer cancel()
 				ctx = late
 			}

@@ -177,8 +177,8 @@ func (t *env) wait(what string, wg *sync.WaitGroup) {
 	}()
 	select {
 	case <-done:
-	case <-time.After(patience):
-		t.Fatalf("not within %v: %s", patience, what)
+	case <-time.After(t.patience):
+		t.Fatalf("not within %v: %s", t.patience, what)
 	}
 }
 

@@ -74,7 +74,7 @@ func outageReceive(t *env) {
 	w := t.subscribe(t.p, 1, work)
 	got := make(chan provider.Delivery, 1)
 	t.start(func() {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*patience)
+		ctx, cancel := context.WithTimeout(t.Context(), 2*t.patience)
 		defer cancel()
 		ds, err := w.Receive(ctx, w.lanes, 1)
 		if len(ds) != 1 {

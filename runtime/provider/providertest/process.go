@@ -76,7 +76,7 @@ func (p *process) kill() { p.ended() }
 // hear waits for a line with a prefix and returns the rest of it.
 func (p *process) hear(prefix string) string {
 	p.t.Helper()
-	patient := time.After(patience)
+	patient := time.After(p.t.patience)
 	for {
 		select {
 		case line, ok := <-p.said:
@@ -88,7 +88,7 @@ func (p *process) hear(prefix string) string {
 				return strings.TrimSpace(rest)
 			}
 		case <-patient:
-			p.t.Fatalf("a process did not say %q within %v", prefix, patience)
+			p.t.Fatalf("a process did not say %q within %v", prefix, p.t.patience)
 		}
 	}
 }

@@ -291,7 +291,7 @@ func publishBoundFrees(t *env) {
 	t.start(func() { done <- t.p.Jobs.Publish(ctx, []provider.Job{waits}, provider.PublishOptions{})[0] })
 	select {
 	case s := <-done:
-		t.Errorf("Publish into a full queue did not wait: %s, %v", s.Outcome, s.Err)
+		t.Fatalf("Publish into a full queue did not wait: %s, %v", s.Outcome, s.Err)
 	case <-time.After(quiet):
 	}
 	t.ack(d)

@@ -198,7 +198,7 @@ func receiveLosesNothing(t *env) {
 		}
 	})
 	got := make(map[string]int)
-	for deadline := time.Now().Add(patience); len(got) < jobs; {
+	for deadline := time.Now().Add(t.patience); len(got) < jobs; {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d of %d jobs were delivered while calls of Receive were cut off at random", len(got), jobs)
 		}

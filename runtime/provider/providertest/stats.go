@@ -70,9 +70,9 @@ func (t *env) counts(queue string, depth, inFlight, held, dead int64) {
 
 func statsQueues(t *env) {
 	t.publish(t.p, t.job("zebra"), t.job("ant"), t.job("mail.v1"))
-	ctx, cancel := t.ctx()
-	defer cancel()
 	t.until("Queues are ant, mail.v1 and zebra, in this order", func() bool {
+		ctx, cancel := t.ctx()
+		defer cancel()
 		queues, err := t.p.Stats.Queues(ctx)
 		if err != nil {
 			t.Fatalf("Queues: %v", err)
