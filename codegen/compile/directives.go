@@ -15,20 +15,32 @@ import (
 // schemas come from other teams, and must not run programs.
 func (s *source) directives() codegen.Diagnostics {
 	var out codegen.Diagnostics
+	find := newDirectiveFinder()
 	items := s.tree.Items()
 	for item, ok := items.First(); ok; item, ok = items.Next(item) {
 		if _, c := s.tree.GetItem(item); c.IsValid() {
-			out = append(out, commentDirectives(s.tree, c)...)
+			out = append(out, find.inComment(s.tree, c)...)
 		}
 	}
 	return out
 }
 
-func commentDirectives(tree *ast.FileNode, c ast.Comment) codegen.Diagnostics {
+// directiveFinder finds what Go would obey in a line of a comment. A block
+// comment's lines may begin with spaces and a star, which protoc drops.
+type directiveFinder struct{ build, others *regexp.Regexp }
+
+func newDirectiveFinder() directiveFinder {
+	return directiveFinder{
+		build:  regexp.MustCompile(`^[\s*]*(\+build)\s`),
+		others: regexp.MustCompile(`^(?:\s*\*)?(go:[a-z0-9]\S*|line|export|extern|#?cgo)(?:\s|$)`),
+	}
+}
+
+func (find directiveFinder) inComment(tree *ast.FileNode, c ast.Comment) codegen.Diagnostics {
 	var out codegen.Diagnostics
 	start := span(tree.ItemInfo(c.AsItem()))
 	for i, line := range strings.Split(commentBody(c.RawText()), "\n") {
-		word := directive(line)
+		word := find.inLine(line)
 		if word == "" {
 			continue
 		}
@@ -52,16 +64,13 @@ func commentBody(raw string) string {
 	return strings.TrimSuffix(strings.TrimPrefix(raw, "/*"), "*/")
 }
 
-// directive returns what Go would obey in a line of a comment, "" if nothing. A
-// block comment's lines may begin with spaces and a star, which protoc drops.
-func directive(line string) string {
-	line = strings.TrimRight(line, "\r")
-	if m := regexp.MustCompile(`^[\s*]*(\+build)\s`).FindStringSubmatch(line + " "); m != nil {
-		return m[1]
+// inLine returns the directive, "" if there is none.
+func (find directiveFinder) inLine(line string) string {
+	line = strings.TrimRight(line, "\r") + " "
+	for _, pattern := range []*regexp.Regexp{find.build, find.others} {
+		if m := pattern.FindStringSubmatch(line); m != nil {
+			return m[1]
+		}
 	}
-	m := regexp.MustCompile(`^(?:\s*\*)?(go:[a-z0-9]\S*|line|export|extern|#?cgo)(?:\s|$)`).FindStringSubmatch(line + " ")
-	if m == nil {
-		return ""
-	}
-	return m[1]
+	return ""
 }

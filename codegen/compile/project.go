@@ -2,11 +2,13 @@ package compile
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/types/pluginpb"
@@ -217,19 +219,27 @@ func (p *Project) Generate() ([]File, error) {
 	if errs := p.Diagnostics.Errors(); errs != nil {
 		return nil, errs
 	}
-	messages, err := p.GenerateMessages()
-	if err != nil {
+	var messages, tasks []File
+	var messagesErr, tasksErr error
+	var both sync.WaitGroup // side by side: each is half of the time
+	both.Go(func() { messages, messagesErr = p.GenerateMessages() })
+	both.Go(func() { tasks, tasksErr = p.generateTasks() })
+	both.Wait()
+	if err := errors.Join(messagesErr, tasksErr); err != nil {
 		return nil, err
 	}
-	tasks, err := runPlugin("protoc-gen-backstage", p.plugin, func(gen *protogen.Plugin) error {
+	return append(messages, tasks...), nil
+}
+
+func (p *Project) generateTasks() ([]File, error) {
+	files, err := runPlugin("protoc-gen-backstage", p.plugin, func(gen *protogen.Plugin) error {
 		codegen.DeclareSupport(gen)
 		return p.Tasks.Emit(gen)
 	})
 	if err != nil {
 		return nil, err
 	}
-	tasks, err = place(tasks, p.module)
-	return append(messages, tasks...), err
+	return place(files, p.module)
 }
 
 // GenerateMessages returns the messages' files alone.
