@@ -547,3 +547,21 @@ func TestCloseEndsEverything(t *testing.T) {
 		t.Error("the writer still runs")
 	}
 }
+
+func TestCloseEndsCallsThatWaitForRoom(t *testing.T) {
+	t.Parallel()
+	s := openNew(t, Config{Bounds: map[string]int{"q": 1}})
+	publish(t, s, job("a"))
+	refused := make(chan provider.Stored)
+	go func() {
+		refused <- s.Publish(context.Background(), []provider.Job{job("b")}, provider.PublishOptions{})[0]
+	}()
+	time.Sleep(50 * time.Millisecond)
+	began := time.Now()
+	if err := s.close(t.Context()); err != nil || time.Since(began) > 2*time.Second {
+		t.Errorf("closing: %v after %v", err, time.Since(began))
+	}
+	if r := <-refused; r.Outcome != provider.OutcomeRefused || !errors.Is(r.Err, provider.ErrClosed) {
+		t.Errorf("publishing: %v, %v; want refused because of ErrClosed", r.Outcome, r.Err)
+	}
+}

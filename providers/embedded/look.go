@@ -3,6 +3,8 @@ package embedded
 import (
 	"database/sql"
 	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 const (
@@ -40,6 +42,17 @@ func (p *parked) collect(b *batch) {
 	p.receptions, p.publications, p.due = p.receptions[:0], p.publications[:0], false
 }
 
+// sendAway ends the publishing calls that wait, because the provider is closing.
+func (p *parked) sendAway(w *writer) {
+	waiting := p.publications
+	p.publications = nil
+	for _, c := range waiting {
+		if c.take() {
+			c.finish(w, provider.ErrClosed)
+		}
+	}
+}
+
 // nextLook is how long after the last look the next is due.
 func (w *writer) nextLook() time.Duration {
 	next := idleLook
@@ -67,6 +80,9 @@ func (w *writer) look() {
 	if w.changedElsewhere() {
 		w.store.promoters.tellAll()
 		w.parked.due = w.parked.due || len(w.parked.publications) > 0 || w.anyReady()
+	}
+	if w.store.closing.Err() != nil {
+		w.parked.sendAway(w)
 	}
 	if len(w.parked.publications) > 0 {
 		w.parked.due = true
