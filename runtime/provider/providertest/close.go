@@ -149,22 +149,15 @@ func (t *env) closedStores(ctx context.Context) {
 
 func closeOthers(t *env) {
 	p := t.open()
-	mine := t.subscribe(t.p, 1, work)
-	t.publish(p, t.job(work))
+	mine, theirs := t.subscribe(t.p, 1, work), t.subscribe(p, 1, other)
+	t.publish(p, t.job(work), t.job(other))
 	d := mine.one()
-	theirs := t.subscribe(p, 1, work)
-	t.publish(p, t.job(work))
-	e := theirs.one()
+	theirs.one()
 	theirs.end()
 	t.close(p)
 	t.ack(d)
 	t.publish(t.p, t.job(work))
-	got := mine.one()
-	if got.Job().ID == e.Job().ID {
-		t.ack(got)
-		got = mine.one()
-	}
-	t.ack(got)
+	t.ack(mine.one())
 }
 
 func closeBlocked(t *env) {

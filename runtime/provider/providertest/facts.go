@@ -35,7 +35,7 @@ func Facts(p *provider.Provider) []Fact {
 func jobFacts(f provider.JobFacts) []Fact {
 	return []Fact{
 		{"a dead worker is found out by", choose(f.Death == provider.Session, "its session", "its lease on record"), []string{"facts/death", "lease/takeover"}},
-		{"a settlement without error is", choose(f.Confirmed, "on record", "sent"), []string{"facts/confirmed", "kill/acknowledged"}},
+		{"a settlement without error is", choose(f.Confirmed, "on record", "sent"), []string{"facts/confirmed", "facts/carried", "kill/acknowledged"}},
 		{"late settlements are refused", yes(f.RefusesLate), []string{"lease/stale settlement"}},
 		{"job and next jobs in one step", yes(f.AtomicHandoff), []string{"facts/atomic handoff"}},
 		{"crashes are counted", choose(f.ExactCrashes, "exactly", "as an upper bound"), []string{"facts/exact crashes"}},

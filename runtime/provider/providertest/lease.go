@@ -321,11 +321,13 @@ func (t *env) survives(w *sub, fresh provider.Delivery, copies provider.Outcome)
 }
 
 // letterCount is how many dead letters there are, as far as can be seen.
-func (t *env) letterCount() int {
-	if t.p.Dead == nil {
+func (t *env) letterCount() int { return t.letterCountOf(t.p) }
+
+func (t *env) letterCountOf(p *provider.Provider) int {
+	if p.Dead == nil {
 		return 0
 	}
-	return len(t.letters(t.p, provider.DeadFilter{}))
+	return len(t.letters(p, provider.DeadFilter{}))
 }
 
 // again lets a delivery's lease run out in a worker that takes the job again.

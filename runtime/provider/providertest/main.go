@@ -42,7 +42,7 @@ func Main(m *testing.M, open func(address string) (*provider.Provider, error)) {
 // their time they wait. The command line has the last word.
 func manyAtOnce() {
 	if f := flag.Lookup("test.parallel"); f != nil {
-		_ = f.Value.Set("8")
+		_ = f.Value.Set("16")
 	}
 }
 

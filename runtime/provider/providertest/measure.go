@@ -42,6 +42,11 @@ func factsChecks() []check {
 			rule:  "Confirmed says that a nil settlement is on the broker's record, so that not even its crash brings the job back.",
 			needs: []need{needConfirmed},
 			run:   factsConfirmed,
+		}, {
+			name:  "facts/carried",
+			rule:  "What was published, and what a settlement carried (next jobs, the copy of a retry or of a dead letter), is on record and outlives a crash of the broker, whether Confirmed or not.",
+			needs: []need{needBrokerCrash},
+			run:   factsCarried,
 		},
 	}
 }
@@ -68,10 +73,14 @@ func needRetries(t *env) string {
 }
 
 func needConfirmed(t *env) string {
-	switch {
-	case !t.facts().Confirmed:
+	if !t.facts().Confirmed {
 		return "absent: a settlement is sent and not confirmed (JobFacts.Confirmed)"
-	case t.h.Crash == nil:
+	}
+	return needBrokerCrash(t)
+}
+
+func needBrokerCrash(t *env) string {
+	if t.h.Crash == nil {
 		return "not measured here: the harness has no Crash"
 	}
 	return ""
@@ -208,7 +217,7 @@ func factsSlots(t *env) {
 func factsConfirmed(t *env) {
 	const jobs = 50
 	t.publish(t.p, t.some(jobs, work)...)
-	w := t.subscribe(t.p, jobs, work)
+	w := t.subscribeFor(t.p, max(t.h.Lease, 10*time.Second), jobs, work)
 	done := make(map[string]bool)
 	for i, d := range w.receive(jobs) {
 		if i%2 == 0 {
@@ -228,4 +237,48 @@ func factsConfirmed(t *env) {
 		t.ack(d)
 	}
 	heir.nothing("all are done")
+}
+
+func factsCarried(t *env) {
+	t.promoteOwn()
+	t.publish(t.p, t.some(3, work)...)
+	w := t.subscribe(t.p, 3, work)
+	ds := w.receive(3)
+	next := t.some(5, other)
+	t.ackWith(ds[0], next...)
+	want := tallyOf(next)
+	if t.retries(false) {
+		t.retry(ds[1], provider.Again{Why: provider.FailedAgain, Failure: failure(1)})
+		want[ds[1].Job().ID]++
+	}
+	if t.p.Dead != nil {
+		t.deadLetter(ds[2], failure(1))
+	}
+	last := t.some(5, other)
+	t.publish(t.p, last...)
+	if err := t.h.Crash(); err != nil {
+		t.Fatalf("crash of the broker: %v", err)
+	}
+	for id := range tallyOf(last) {
+		want[id]++
+	}
+	p := t.open()
+	t.promoteWith(p, t.publisher(p))
+	heir := t.subscribe(p, 20, work, other)
+	for len(want) > 0 {
+		d := heir.one() // perhaps one that was settled in the last moment
+		delete(want, d.Job().ID)
+		t.ack(d)
+	}
+	if t.p.Dead != nil && t.letterCountOf(p) != 1 {
+		t.Errorf("there are %d dead letters after a crash of the broker; want 1", t.letterCountOf(p))
+	}
+}
+
+func tallyOf(jobs []provider.Job) map[string]int {
+	n := make(map[string]int)
+	for _, j := range jobs {
+		n[j.ID]++
+	}
+	return n
 }

@@ -32,17 +32,17 @@ func closeMutants() []mutant {
 			}),
 		}, {
 			fails: "close/the others go on", says: "closed",
-			make: func() func(*provider.Provider, *hooks) { // one subscription's end is all subscriptions'
+			make: func() func(*provider.Provider, *hooks) { // one's end is all subscriptions' end
 				var mu sync.Mutex
 				var all []provider.Subscription
 				return func(p *provider.Provider, h *hooks) {
-					subs := 0
+					lane := ""
 					h.subscribe = func(ctx context.Context, opts provider.SubscribeOptions, call subscribeCall) (provider.Subscription, error) {
 						s, err := call(ctx, opts)
 						mu.Lock()
 						defer mu.Unlock()
-						if err == nil && opts.MaxUnsettled == 1 && opts.Lanes[0].Queue == work {
-							subs++
+						if err == nil {
+							lane = opts.Lanes[0].Queue
 							all = append(all, s.(*hookedSub).Subscription)
 						}
 						return s, err
@@ -52,7 +52,7 @@ func closeMutants() []mutant {
 						mu.Lock()
 						defer mu.Unlock()
 						for _, s := range all {
-							if subs == 1 && len(all) == 2 {
+							if lane == other && len(all) == 2 {
 								_ = s.Close(ctx)
 							}
 						}
@@ -214,6 +214,26 @@ func factsMutants() []mutant {
 			}),
 		},
 		confirmedMutant(),
+		carriedMutant(),
+	}
+}
+
+// carriedMutant is a broker that forgets jobs when it crashes.
+func carriedMutant() mutant {
+	var forget func()
+	return mutant{
+		fails: "facts/carried", says: "deliveries came",
+		harness: func(h Harness) Harness {
+			h.Crash = func() error {
+				forget()
+				return nil
+			}
+			return h
+		},
+		make: alone(func(p *provider.Provider, _ *hooks) {
+			jobs := p.Jobs
+			forget = func() { drain(context.Background(), jobs, other) }
+		}),
 	}
 }
 
@@ -432,10 +452,12 @@ func outageMutants() []mutant {
 	}
 }
 
-// TestOutages runs the checks of outages behind a cable that behaves.
+// TestOutages runs the checks of outages, and of crashes of the broker, behind a
+// cable that behaves.
 func TestOutages(t *testing.T) {
-	run(t, outageChecks(), func(t *testing.T) Harness {
+	run(t, append(outageChecks(), factsChecks()...), func(t *testing.T) Harness {
 		h, _ := cabled(inMemory(t))
+		h.Crash = func() error { return nil }
 		return h
 	})
 }

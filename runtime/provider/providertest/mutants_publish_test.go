@@ -166,7 +166,7 @@ func publishMutants() []mutant {
 				jobs, end := p.Jobs, p.Close
 				p.Close = func(ctx context.Context) error {
 					if mine == 10 && !subscribed {
-						drain(ctx, jobs)
+						drain(ctx, jobs, work)
 					}
 					return end(ctx)
 				}
@@ -235,17 +235,17 @@ func jobIDs(jobs []provider.Job) string {
 	return jobs[0].ID
 }
 
-// drain acknowledges all that waits in the first queue.
-func drain(ctx context.Context, jobs provider.Jobs) {
+// drain acknowledges all that waits in a queue.
+func drain(ctx context.Context, jobs provider.Jobs, queue string) {
 	s, err := jobs.Subscribe(ctx, provider.SubscribeOptions{
-		Worker: "drain", Lanes: []provider.Lane{{Queue: work, Slots: 100}}, MaxUnsettled: 100, Lease: time.Minute,
+		Worker: "drain", Lanes: []provider.Lane{{Queue: queue, Slots: 100}}, MaxUnsettled: 100, Lease: time.Minute,
 	})
 	if err != nil {
 		return
 	}
 	short, cancel := context.WithTimeout(ctx, time.Millisecond)
 	defer cancel()
-	ds, _ := s.Receive(short, []string{work}, 100)
+	ds, _ := s.Receive(short, []string{queue}, 100)
 	for _, d := range ds {
 		_ = d.Ack(ctx, nil)
 	}

@@ -547,12 +547,29 @@ func statsMutants() []mutant {
 				}}
 			}),
 		}, {
-			fails: "stats/numbers", says: "InFlight of queue work is 3",
+			fails: "stats/numbers", says: "InFlight of queue work is 3", also: []string{"stats/depth of a key"},
 			make: alone(func(p *provider.Provider, _ *hooks) { // what it cannot tell is zero
 				s := p.Stats
 				p.Stats = &brokenStats{Stats: s, queue: func(ctx context.Context, queue string) (provider.QueueStats, error) {
 					q, err := s.Queue(ctx, queue)
 					q.InFlight = provider.Measured[int64](0)
+					return q, err
+				}}
+			}),
+		}, {
+			fails: "stats/depth of a key", says: "Depth of queue work is 2",
+			make: alone(func(p *provider.Provider, h *hooks) { // who waits for another is not seen
+				var keyed atomic.Bool
+				h.publish = func(ctx context.Context, jobs []provider.Job, opts provider.PublishOptions, call publishCall) []provider.Stored {
+					keyed.Store(len(jobs) > 0 && jobs[0].OrderingKey != "")
+					return call(ctx, jobs, opts)
+				}
+				s := p.Stats
+				p.Stats = &brokenStats{Stats: s, queue: func(ctx context.Context, queue string) (provider.QueueStats, error) {
+					q, err := s.Queue(ctx, queue)
+					if n, _ := q.InFlight.Get(); n > 0 && keyed.Load() {
+						q.Depth = provider.Measured[int64](0)
+					}
 					return q, err
 				}}
 			}),

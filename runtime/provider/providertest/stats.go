@@ -19,13 +19,18 @@ func statsChecks() []check {
 			rule: "Queue returns the numbers of one queue; those that the broker cannot tell are unknown, never zero.",
 			run:  statsNumbers,
 		}, {
+			name:  "stats/depth of a key",
+			rule:  "Depth counts jobs that wait for a worker: ready to start, or behind another of their ordering key.",
+			needs: []need{needOrder},
+			run:   statsKey,
+		}, {
 			name: "stats/no such queue",
 			rule: "A queue that does not exist has zeros.",
 			run:  statsNone,
 		},
 	}
 	for i := range all {
-		all[i].needs = []need{needStats}
+		all[i].needs = append([]need{needStats}, all[i].needs...)
 	}
 	return all
 }
@@ -121,6 +126,15 @@ func statsNumbers(t *env) {
 			})
 		}
 	}
+}
+
+func statsKey(t *env) {
+	t.publish(t.p, t.some(3, work, ordered("a"))...)
+	w := t.subscribe(t.p, 3, work)
+	d := w.one()
+	t.counts(work, 2, 1, 0, 0)
+	t.ack(d)
+	t.counts(work, 2, 0, 0, 0)
 }
 
 func statsNone(t *env) {
