@@ -14,14 +14,24 @@ type reception struct {
 	most  int
 	sweep bool // look into all lanes, not only those that just got something
 
-	run int64 // the fence of what it got
-	got []claimed
+	got   starting
+	early chan starting // what it gets if the transaction goes well
+}
+
+// starting are jobs that start together.
+type starting struct {
+	run  int64 // their fence; 0 while there are none
+	list []claimed
 }
 
 // claimed is a job that starts.
 type claimed struct {
 	n, q, pos, key, crashes int64
 	body                    []byte
+}
+
+func newReception(s *subscription, lanes []int64, most int) *reception {
+	return &reception{request: newRequest(), sub: s, lanes: lanes, most: most, sweep: true, early: make(chan starting, 1)}
 }
 
 func (r *reception) light() bool { return false }
@@ -31,7 +41,7 @@ func (r *reception) finish(w *writer, err error) {
 	switch {
 	case err != nil:
 		r.answer(err)
-	case len(r.got) == 0:
+	case len(r.got.list) == 0:
 		r.sweep = false
 		if r.park() {
 			w.parked.receptions = append(w.parked.receptions, r)
@@ -44,8 +54,7 @@ func (r *reception) finish(w *writer, err error) {
 // giveBack releases what was claimed for a caller that has left, as if it had
 // never started.
 func (w *writer) giveBack(r *reception) {
-	list := r.got
-	run := r.run
+	list, run := r.got.list, r.got.run
 	_ = w.submit(newErrand(func(t *transaction) error {
 		for i := range list {
 			t.putBack(&list[i], run)
@@ -71,7 +80,18 @@ where r.q = ? order by r.pos`
 // claim starts jobs for a reception: first those of dead workers, then what is
 // ready in its lanes, in their order.
 func (r *reception) claim(t *transaction) {
-	r.run, r.got = 0, r.got[:0]
+	r.got = starting{}
+	r.fill(t)
+	if len(r.got.list) == 0 || t.err != nil {
+		return
+	}
+	select {
+	case r.early <- r.got:
+	default: // an attempt before this one failed
+	}
+}
+
+func (r *reception) fill(t *transaction) {
 	if t.now-r.sub.tookOver >= int64(takeoverEvery) || t.now < r.sub.tookOver {
 		r.sub.tookOver = t.now
 		r.takeOver(t)
@@ -80,7 +100,7 @@ func (r *reception) claim(t *transaction) {
 		t.promote(scopeOwn)
 	}
 	for _, q := range r.lanes {
-		if len(r.got) >= r.most {
+		if len(r.got.list) >= r.most {
 			return
 		}
 		if r.sweep || t.lanes[q] {
@@ -91,53 +111,53 @@ func (r *reception) claim(t *transaction) {
 
 // fence returns the run number of this reception.
 func (r *reception) fence(t *transaction) int64 {
-	if r.run == 0 {
-		r.run = t.next()
+	if r.got.run == 0 {
+		r.got.run = t.next()
 	}
-	return r.run
+	return r.got.run
 }
 
 // takeOver starts what dead workers left.
 func (r *reception) takeOver(t *transaction) {
 	for _, q := range r.lanes {
-		if len(r.got) >= r.most {
+		if len(r.got.list) >= r.most {
 			break
 		}
 		t.query(sqlLapsed, []any{t.now, q}, func(rows *sql.Rows) error {
-			if len(r.got) >= r.most {
+			if len(r.got.list) >= r.most {
 				return errEnough
 			}
 			var c claimed
 			err := rows.Scan(&c.n, &c.q, &c.pos, &c.key, &c.crashes, &c.body)
 			c.crashes++
-			r.got = append(r.got, c)
+			r.got.list = append(r.got.list, c)
 			return err
 		})
 	}
-	if len(r.got) > 0 {
-		t.exec(sqlTakeOver, r.fence(t), t.after(r.sub.lease), numbers(r.got, func(c claimed) int64 { return c.n }))
+	if len(r.got.list) > 0 {
+		t.exec(sqlTakeOver, r.fence(t), t.after(r.sub.lease), numbers(r.got.list, func(c claimed) int64 { return c.n }))
 	}
 }
 
 // start starts what is in one lane: what is ready, and then what has just come.
 func (r *reception) start(t *transaction, q int64) {
 	r.startReady(t, q)
-	room := r.most - len(r.got)
+	room := r.most - len(r.got.list)
 	if room == 0 || len(t.incoming.fresh[q]) == 0 {
 		return
 	}
 	for _, e := range t.incoming.begin(q, room, r.fence(t), t.after(r.sub.lease)) {
-		r.got = append(r.got, claimed{n: e.n, q: q, pos: e.n, body: e.body})
+		r.got.list = append(r.got.list, claimed{n: e.n, q: q, pos: e.n, body: e.body})
 	}
 }
 
 // startReady starts what is ready in one lane.
 func (r *reception) startReady(t *transaction, q int64) {
-	before := len(r.got)
+	before := len(r.got.list)
 	var last int64
 	var ghosts []int64
 	t.query(sqlWaiting, []any{q}, func(rows *sql.Rows) error {
-		if len(r.got) >= r.most {
+		if len(r.got.list) >= r.most {
 			return errEnough
 		}
 		c := claimed{q: q}
@@ -149,10 +169,10 @@ func (r *reception) startReady(t *transaction, q int64) {
 			return err
 		}
 		c.key = key.Int64
-		r.got = append(r.got, c)
+		r.got.list = append(r.got.list, c)
 		return err
 	})
-	if len(r.got)+len(ghosts) == before {
+	if len(r.got.list)+len(ghosts) == before {
 		return
 	}
 	t.exec(sqlStart, r.fence(t), t.after(r.sub.lease), q, last)

@@ -120,39 +120,58 @@ func (s *subscription) whyEnded(ctx context.Context) error {
 // receive waits for one transaction that has jobs for us. It may return none
 // without an error if all it had were no records.
 func (s *subscription) receive(ctx context.Context, lanes []int64, most int) ([]provider.Delivery, error) {
-	r := &reception{request: newRequest(), sub: s, lanes: lanes, most: most, sweep: true}
+	r := newReception(s, lanes, most)
 	if err := s.store.writer.submit(r); err != nil {
 		return nil, err
 	}
-	switch r.await(ctx, orphanPatience) {
-	case fateAnswered:
-		if r.err != nil {
-			return nil, r.err
-		}
-		return s.deliver(ctx, r), nil
-	case fateAbandoned:
-		r.err = ctx.Err()
+	var early decoded
+	select {
+	case c := <-r.early:
+		early = s.decode(c)
+	case <-r.done:
+	case <-ctx.Done():
 	}
-	return nil, ctx.Err()
+	if r.await(ctx, orphanPatience) != fateAnswered {
+		return nil, ctx.Err()
+	}
+	if r.err != nil {
+		return nil, r.err
+	}
+	if early.of != &r.got.list[0] { // an attempt that failed
+		early = s.decode(r.got)
+	}
+	for i, d := range early.odd {
+		s.bury(ctx, d, early.bytes[i])
+	}
+	return early.deliveries, nil
 }
 
-// deliver makes deliveries of what was claimed.
-func (s *subscription) deliver(ctx context.Context, r *reception) []provider.Delivery {
-	deliveries := make([]provider.Delivery, 0, len(r.got))
-	list := make([]delivery, len(r.got))
-	for i := range r.got {
-		c, d := &r.got[i], &list[i]
-		d.sub, d.n, d.run, d.q, d.pos, d.key, d.crashes = s, c.n, r.run, c.q, c.pos, c.key, c.crashes
-		job, err := provider.Unmarshal(c.body)
+// decoded are the deliveries of a claim, and what of it was no record.
+type decoded struct {
+	of         *claimed // the first of them
+	deliveries []provider.Delivery
+	odd        []*delivery
+	bytes      [][]byte
+}
+
+// decode makes deliveries of what was claimed. Mostly it runs while the claim is
+// being committed.
+func (s *subscription) decode(c starting) decoded {
+	made := decoded{of: &c.list[0], deliveries: make([]provider.Delivery, 0, len(c.list))}
+	list := make([]delivery, len(c.list))
+	for i := range c.list {
+		from, d := &c.list[i], &list[i]
+		d.sub, d.n, d.run, d.q, d.pos, d.key, d.crashes = s, from.n, c.run, from.q, from.pos, from.key, from.crashes
+		job, err := provider.Unmarshal(from.body)
 		if err != nil {
-			s.bury(ctx, d, c.body)
+			made.odd, made.bytes = append(made.odd, d), append(made.bytes, from.body)
 			continue
 		}
-		job.Counters.Crashes += int32(c.crashes)
+		job.Counters.Crashes += int32(from.crashes)
 		d.job = job
-		deliveries = append(deliveries, d)
+		made.deliveries = append(made.deliveries, d)
 	}
-	return deliveries
+	return made
 }
 
 // bury dead-letters bytes that are no record. If that fails, their lease ends and
