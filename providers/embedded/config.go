@@ -45,14 +45,16 @@ const (
 	Normal
 )
 
-var synchronous = [...]string{"full", "normal"}
-
 // String returns the mode in a word.
 func (s Synchronous) String() string {
-	if s < 0 || int(s) >= len(synchronous) {
+	switch s {
+	case Full:
+		return "full"
+	case Normal:
+		return "normal"
+	default:
 		return fmt.Sprintf("synchronous %d", int(s))
 	}
-	return synchronous[s]
 }
 
 // checked returns the configuration with its defaults, or what is wrong with it.

@@ -236,11 +236,23 @@ func (e *seenEvents) kinds() []provider.Kind {
 // waitFor waits until something is so.
 func waitFor(t *testing.T, what string, so func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(10 * time.Second); !so(); time.Sleep(5 * time.Millisecond) {
+	again := time.NewTicker(5 * time.Millisecond)
+	defer again.Stop()
+	for deadline := time.Now().Add(10 * time.Second); !so(); <-again.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}
 	}
+}
+
+// waitForLapse waits until all leases have ended.
+func waitForLapse(t *testing.T, s *store) {
+	t.Helper()
+	waitFor(t, "the leases to end", func() bool {
+		var lapsed bool
+		_, err := s.readRow(t.Context(), "select max(lease) < ? from running", []any{s.in.now()}, &lapsed)
+		return err == nil && lapsed
+	})
 }
 
 // drain works off a queue, and returns how often each id came, until nothing has

@@ -89,35 +89,37 @@ const (
 
 // troubles is the table of what SQLite can say. What is not in it concerns the
 // one call that met it.
-var troubles = []trouble{
-	{code: codePerm, problem: "the operating system denies access", remedy: "check owner and mode of the file and its folder", final: true},
-	{code: codeBusy, problem: "another connection holds the write lock", remedy: "end the program that keeps a transaction open on it"},
-	{code: codeLocked, problem: "another connection holds a lock in it", remedy: "end the program that keeps a transaction open on it"},
-	{code: codeNoMem, problem: "memory ran out", remedy: "give the process more memory"},
-	{code: codeReadOnly, problem: "it cannot be written", remedy: "check its mode and that the file system is mounted for writing"},
-	{code: codeReadOnlyDir, problem: "its folder cannot be written, which the write-ahead log needs", remedy: "check owner and mode of the folder"},
-	{code: codeDBMoved, problem: "it was moved or deleted while it was open", remedy: "stop all processes, put it back together with its -wal file, and start again", final: true},
-	{code: codeIO, problem: "the disk failed to read or write", remedy: "look for disk errors in the system's log", doubtful: true},
-	{code: codeIOLock, problem: "its file system gives no locks", remedy: "use a local disk, not a network share", final: true},
-	{code: codeIOUnlock, problem: "its file system gives no locks", remedy: "use a local disk, not a network share", final: true, doubtful: true},
-	{code: codeIOShmOpen, problem: "its file system cannot share memory between processes", remedy: "use a local disk, not a network share", final: true},
-	{code: codeIOShmSize, problem: "its file system cannot share memory between processes, or is full", remedy: "free some space, or use a local disk"},
-	{code: codeIOShmLock, problem: "its file system gives no locks", remedy: "use a local disk, not a network share", final: true},
-	{code: codeIOShmMap, problem: "its file system cannot share memory between processes", remedy: "use a local disk, not a network share", final: true},
-	{code: codeCorrupt, problem: "it is damaged", remedy: "stop all processes, keep a copy, and restore a backup or recover it with sqlite3's .recover", final: true},
-	{code: codeFull, problem: "the disk is full", remedy: "free some space; settling and discarding jobs frees room in the file"},
-	{code: codeCantOpen, problem: "it cannot be opened", remedy: "check that its folder exists and can be written"},
-	{code: codeProtocol, problem: "the locks of the file system do not work", remedy: "use a local disk, not a network share"},
-	{code: codeTooBig, problem: "a job is larger than the file can store", remedy: "keep payloads below a gigabyte", blame: ofCall},
-	{code: codeNoLFS, problem: "its file system has no large files", remedy: "use another file system", final: true},
-	{code: codeAuth, problem: "access was denied", remedy: "check who else configures the driver", final: true},
-	{code: codeNotADB, problem: "it is not a SQLite file", remedy: "check the path; if it once was one, restore a backup", final: true},
+func troubles() []trouble {
+	return []trouble{
+		{code: codePerm, problem: "the operating system denies access", remedy: "check owner and mode of the file and its folder", final: true},
+		{code: codeBusy, problem: "another connection holds the write lock", remedy: "end the program that keeps a transaction open on it"},
+		{code: codeLocked, problem: "another connection holds a lock in it", remedy: "end the program that keeps a transaction open on it"},
+		{code: codeNoMem, problem: "memory ran out", remedy: "give the process more memory"},
+		{code: codeReadOnly, problem: "it cannot be written", remedy: "check its mode and that the file system is mounted for writing"},
+		{code: codeReadOnlyDir, problem: "its folder cannot be written, which the write-ahead log needs", remedy: "check owner and mode of the folder"},
+		{code: codeDBMoved, problem: "it was moved or deleted while it was open", remedy: "stop all processes, put it back together with its -wal file, and start again", final: true},
+		{code: codeIO, problem: "the disk failed to read or write", remedy: "look for disk errors in the system's log", doubtful: true},
+		{code: codeIOLock, problem: "its file system gives no locks", remedy: "use a local disk, not a network share", final: true},
+		{code: codeIOUnlock, problem: "its file system gives no locks", remedy: "use a local disk, not a network share", final: true, doubtful: true},
+		{code: codeIOShmOpen, problem: "its file system cannot share memory between processes", remedy: "use a local disk, not a network share", final: true},
+		{code: codeIOShmSize, problem: "its file system cannot share memory between processes, or is full", remedy: "free some space, or use a local disk"},
+		{code: codeIOShmLock, problem: "its file system gives no locks", remedy: "use a local disk, not a network share", final: true},
+		{code: codeIOShmMap, problem: "its file system cannot share memory between processes", remedy: "use a local disk, not a network share", final: true},
+		{code: codeCorrupt, problem: "it is damaged", remedy: "stop all processes, keep a copy, and restore a backup or recover it with sqlite3's .recover", final: true},
+		{code: codeFull, problem: "the disk is full", remedy: "free some space; settling and discarding jobs frees room in the file"},
+		{code: codeCantOpen, problem: "it cannot be opened", remedy: "check that its folder exists and can be written"},
+		{code: codeProtocol, problem: "the locks of the file system do not work", remedy: "use a local disk, not a network share"},
+		{code: codeTooBig, problem: "a job is larger than the file can store", remedy: "keep payloads below a gigabyte", blame: ofCall},
+		{code: codeNoLFS, problem: "its file system has no large files", remedy: "use another file system", final: true},
+		{code: codeAuth, problem: "access was denied", remedy: "check who else configures the driver", final: true},
+		{code: codeNotADB, problem: "it is not a SQLite file", remedy: "check the path; if it once was one, restore a backup", final: true},
+	}
 }
 
 // troubleOf finds what is known of a code, the extended one first.
 func troubleOf(code int) trouble {
 	plain := trouble{code: code, problem: "the statement failed", remedy: "report it with this text", blame: ofCall}
-	for _, t := range troubles {
+	for _, t := range troubles() {
 		if t.code == code {
 			return t
 		}

@@ -399,7 +399,7 @@ func TestReceiverThatLeftStartsNothing(t *testing.T) {
 			want := int32(0)
 			if lapsed {
 				mustReceive(t, subscribeFor(t, other, shortestLease, "q"), 1)
-				time.Sleep(2 * shortestLease)
+				waitForLapse(t, other)
 				want = 1
 			}
 			hold, entered := make(chan struct{}), make(chan struct{}, 1)

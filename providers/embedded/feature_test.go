@@ -166,17 +166,17 @@ func TestOtherProcessIsWokenUp(t *testing.T) {
 			var longest time.Duration
 			for i := range 10 {
 				arrived := make(chan time.Time, 1)
-				go func() {
+				var wg sync.WaitGroup
+				wg.Go(func() {
 					got := receive(t, sub, 1, 5*time.Second)
 					arrived <- time.Now()
 					ack(t, got...)
-				}()
-				time.Sleep(20 * time.Millisecond)
+				})
 				delay := time.Duration(i%2) * 100 * time.Millisecond
 				due := time.Now().Add(delay)
 				publish(t, publisher, job(fmt.Sprint(i), delayed(delay)))
 				longest = max(longest, (<-arrived).Sub(due))
-				time.Sleep(20 * time.Millisecond) // the acknowledgement
+				wg.Wait()
 			}
 			if longest > 400*time.Millisecond {
 				t.Errorf("a job took %v to the other process", longest)
@@ -266,7 +266,7 @@ func TestBackupAndRestore(t *testing.T) {
 
 	restored := openAt(t, copied, Config{}, internals{})
 	wantStats(t, restored, "q", 2, 1, 1, 0)
-	time.Sleep(testLease)
+	waitForLapse(t, restored)
 	crashes := map[string]int32{}
 	for _, d := range receive(t, subscribe(t, restored), 4, time.Second) {
 		crashes[d.Job().ID] = d.Job().Counters.Crashes
@@ -451,7 +451,6 @@ func TestPendingClaimMakesPublishWait(t *testing.T) {
 	go func() {
 		stored <- s.Publish(t.Context(), []provider.Job{job("a", deduped("k", time.Hour))}, provider.PublishOptions{})[0]
 	}()
-	time.Sleep(50 * time.Millisecond)
 	claim(true, time.Minute)
 	if r := <-stored; r.Outcome != provider.OutcomeDuplicate || r.Holder != "other" {
 		t.Errorf("publishing: %v, held by %q; want a duplicate of other", r.Outcome, r.Holder)
@@ -530,7 +529,6 @@ func TestCloseEndsEverything(t *testing.T) {
 	promoted, received := make(chan error, 1), make(chan error, 1)
 	go func() { promoted <- s.delays.Promote(context.Background(), nil) }()
 	go func() { _, err := sub.Receive(context.Background(), []string{"q"}, 1); received <- err }()
-	time.Sleep(20 * time.Millisecond)
 	for range 2 {
 		if err := s.close(t.Context()); err != nil {
 			t.Errorf("closing: %v", err)
@@ -556,7 +554,11 @@ func TestCloseEndsCallsThatWaitForRoom(t *testing.T) {
 	go func() {
 		refused <- s.Publish(context.Background(), []provider.Job{job("b")}, provider.PublishOptions{})[0]
 	}()
-	time.Sleep(50 * time.Millisecond)
+	waitFor(t, "the call", func() bool {
+		s.calls.mu.Lock()
+		defer s.calls.mu.Unlock()
+		return s.calls.inside == 1
+	})
 	began := time.Now()
 	if err := s.close(t.Context()); err != nil || time.Since(began) > 2*time.Second {
 		t.Errorf("closing: %v after %v", err, time.Since(began))

@@ -20,7 +20,9 @@ const applicationID = 0x426b7374
 // tables ready, running and held, of which it is in one, or in none while it waits
 // behind another of its ordering key. Only the first job of a key's chain is in
 // any of them.
-var migrations = []string{`
+func migrations() []string { return []string{version1} }
+
+const version1 = `
 create table queue (            -- queues by scope; 0 is the file's own, others borrow its delays
   q     integer primary key,
   scope integer not null,
@@ -105,23 +107,23 @@ create index dead_q on dead (q);
 create index dead_task on dead (task);
 create index dead_class on dead (class);
 create index dead_id on dead (id);
-`}
+`
 
 // migrate creates the tables, or adds what a file of an older version lacks. The
 // caller holds the write lock.
 func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	version, err := fileVersion(ctx, conn, path)
-	if err != nil || version == len(migrations) {
+	if err != nil || version == len(migrations()) {
 		return err
 	}
 	if _, err := conn.ExecContext(ctx, "begin immediate"); err != nil {
 		return fault(path, err, false)
 	}
 	script := ""
-	for _, m := range migrations[version:] {
+	for _, m := range migrations()[version:] {
 		script += m
 	}
-	script += fmt.Sprintf("pragma application_id = %d; pragma user_version = %d; commit", applicationID, len(migrations))
+	script += fmt.Sprintf("pragma application_id = %d; pragma user_version = %d; commit", applicationID, len(migrations()))
 	if _, err := conn.ExecContext(ctx, script); err != nil {
 		_, _ = conn.ExecContext(ctx, "rollback")
 		return fault(path, err, false)
@@ -147,9 +149,9 @@ func fileVersion(ctx context.Context, conn *sql.Conn, path string) (int, error) 
 		return 0, nil
 	case application != applicationID:
 		return 0, setupError("the file "+path+" belongs to another program", "choose another path")
-	case version > len(migrations):
+	case version > len(migrations()):
 		return 0, setupError(
-			fmt.Sprintf("the file %s has version %d, and this program knows %d", path, version, len(migrations)),
+			fmt.Sprintf("the file %s has version %d, and this program knows %d", path, version, len(migrations())),
 			"run a newer version of Backstage on it")
 	}
 	return version, nil
