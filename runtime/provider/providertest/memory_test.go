@@ -19,6 +19,7 @@ func TestMemoryInRealTime(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for real leases and delays")
 	}
+	t.Parallel()
 	Run(t, func(t *testing.T) Harness {
 		h := inMemory(t)
 		h.Simulated = false
@@ -29,7 +30,9 @@ func TestMemoryInRealTime(t *testing.T) {
 func inMemory(*testing.T) Harness {
 	store, lender := memory.NewStore(), memory.NewStore()
 	open := func(s *memory.Store) func() (*provider.Provider, error) {
-		return func() (*provider.Provider, error) { return memory.Open(memory.Config{Store: s}) }
+		return func() (*provider.Provider, error) {
+			return memory.Open(memory.Config{Store: s, Reservation: 5 * time.Second})
+		}
 	}
 	return Harness{
 		Open:   open(store),
