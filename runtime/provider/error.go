@@ -9,7 +9,8 @@ var (
 	// ErrLeaseLost is returned for a delivery that is no longer ours. Settlements
 	// return it as a *LostError.
 	ErrLeaseLost = errors.New("lease is lost")
-	// ErrClosed is returned by calls on what was closed.
+	// ErrClosed is returned by calls on what was closed, and is why they refused
+	// jobs.
 	ErrClosed = errors.New("closed")
 	// ErrDedupePending is why a job was refused whose key another job had claimed
 	// without confirming it, for as long as the caller waited.

@@ -68,7 +68,8 @@ type DelayFacts struct {
 	Lent bool
 	// Finest is the grain of due times. A job is never early by more than that.
 	Finest time.Duration
-	// Longest is the longest delay. Zero: no bound.
+	// Longest is the longest delay; a job with a longer one is refused. Zero: no
+	// bound.
 	Longest time.Duration
 	// Addressable says that a held job can be found by its id: holding the same
 	// one again replaces it (see Job.SameStamp), and Cancel works. False: both
