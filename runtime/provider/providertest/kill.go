@@ -66,7 +66,9 @@ func killChecks() []check {
 func killCheck(at point, chain, rule string, needs ...need) check {
 	return check{name: "kill/" + string(at), rule: rule, needs: needs, run: func(t *env) {
 		for i := range times() {
-			killWorker(t, at, fmt.Sprintf("%s-%d", chain, i))
+			if killWorker(t, at, fmt.Sprintf("%s-%d", chain, i)); t.Failed() {
+				return
+			}
 		}
 	}}
 }
@@ -354,6 +356,9 @@ func killStopped(t *env, at point) {
 		stop()
 		t.sameIDs(name, ran)
 		t.sparing(at, name, ran)
+		if t.Failed() {
+			return
+		}
 	}
 }
 
