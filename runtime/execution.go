@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
+	"sync/atomic"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -34,8 +35,10 @@ type execution struct {
 	key      jobKey
 	task     *registered
 	policy   Policy
-	run      *Run
-	carried  bool // jobs that its settlement stores elsewhere first are stored
+	run      Run
+	context  runContext  // of its handler
+	carried  bool        // jobs that its settlement stores elsewhere first are stored
+	isLost   atomic.Bool // the lease is known to be lost
 
 	// Under session.mu.
 	index    int             // in session.active
@@ -43,19 +46,17 @@ type execution struct {
 	watch    *watch          // of lost
 	inSlot   bool            // occupies a slot
 	handling bool            // its handler runs
-	isLost   bool            // the lease is known to be lost
 	stuck    bool            // reported as stuck
 	suspect  bool            // counted in session.suspects
 	doubted  bool            // cancelled because nobody confirmed its lease
 	extended time.Time       // when the lease was last known to hold
 	deadline time.Time       // of its handler
-	cancel   context.CancelCauseFunc
-	ended    chan struct{} // closed when it is over, if a redelivery waits
-	after    settlement    // what a redelivery of the same state is to get, once ended is closed
-	afterOK  bool          // whether it is to get that, in place of a run
+	ended    chan struct{}   // closed when it is over, if a redelivery waits
+	after    settlement      // what a redelivery of the same state is to get, once ended is closed
+	afterOK  bool            // whether it is to get that, in place of a run
 }
 
-func (s *session) newExecution(d provider.Delivery) *execution {
+func (s *session) newExecution(d provider.Delivery, now time.Time) *execution {
 	job := d.Job()
 	e := &execution{
 		delivery: d,
@@ -63,7 +64,7 @@ func (s *session) newExecution(d provider.Delivery) *execution {
 		key:      jobKey{job.ID, job.Enqueued.UnixNano()},
 		task:     s.byName[job.Task],
 		inSlot:   true,
-		extended: time.Now(),
+		extended: now,
 	}
 	if s.facts.Death != provider.LeaseOnRecord {
 		e.lost = d.Lost() // otherwise not before a heartbeat is due
@@ -135,7 +136,7 @@ func (s *session) remembered(e *execution) bool {
 // judgeBefore decides whether a delivery is to be run, and how it ends if not.
 func (s *session) judgeBefore(e *execution) (end ending, run bool) {
 	job := e.job
-	if s.knownLost(e) { // while it waited for an earlier run
+	if e.isLost.Load() { // while it waited for an earlier run
 		return ending{how: leaseLost}, false
 	}
 	if job.Format > formatKnown || len(job.Requires) > 0 {
@@ -155,7 +156,7 @@ func (s *session) judgeBefore(e *execution) (end ending, run bool) {
 	if err != nil {
 		return ending{how: undecodable, err: err}, false
 	}
-	e.run = &Run{job: job, worker: s.cfg.Name, maxAttempts: e.policy.MaxAttempts, message: message}
+	e.run = Run{job: job, worker: s.cfg.Name, maxAttempts: e.policy.MaxAttempts, message: message}
 	if s.suspected(job.Counters) {
 		return s.alone(e)
 	}
@@ -179,14 +180,14 @@ func neverRan(c provider.Counters) bool { return c.Failures+c.Snoozes+c.Crashes 
 func (s *session) call(e *execution) (end ending) {
 	end = ending{how: exited, err: errGoexit} // unless it returns or panics
 	started := time.Now()
-	ctx := &runContext{parent: s.handlers, run: e.run, deadline: started.Add(e.policy.Timeout)}
+	ctx := &e.context
+	ctx.parent, ctx.run, ctx.deadline = s.handlers, &e.run, started.Add(e.policy.Timeout)
 	defer ctx.release()
 
 	s.mu.Lock()
-	e.handling, e.cancel, e.deadline = true, ctx.cancel, ctx.deadline
-	lost := e.isLost
+	e.handling, e.deadline = true, ctx.deadline
 	s.mu.Unlock()
-	if lost {
+	if e.isLost.Load() {
 		ctx.cancel(ErrLeaseLost)
 	}
 	if s.cfg.Observer != nil {
@@ -198,7 +199,7 @@ func (s *session) call(e *execution) (end ending) {
 		}
 		s.returned(e, end, started)
 	}()
-	err := e.task.call(ctx, e.run)
+	err := e.task.call(ctx, &e.run)
 	if err == nil {
 		return judge(nil, nil)
 	}

@@ -38,7 +38,7 @@ func (s *session) finish(e *execution, end ending) {
 			end.how = invalidNext
 		}
 	}
-	if end.how == leaseLost && !s.knownLost(e) {
+	if end.how == leaseLost && !e.isLost.Load() {
 		end.how = stopped // only doubted: if it is ours all the same, others may have it now
 	}
 	s.conclude(e, settle(end, settling{job: e.job, policy: e.policy, now: time.Now(), worker: s.cfg.Name}))
@@ -76,7 +76,7 @@ func (s *session) apply(e *execution, st settlement) error {
 		}
 	}()
 	for ; ; tries++ {
-		if s.knownLost(e) {
+		if e.isLost.Load() {
 			return &provider.LostError{Stored: s.carried(e, st, tries > 0)}
 		}
 		err := s.send(e, st)

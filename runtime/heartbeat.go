@@ -57,7 +57,7 @@ func (s *session) dueForHeartbeat(now time.Time) []*execution {
 	defer s.mu.Unlock()
 	var due []*execution
 	for _, e := range s.active {
-		if !e.isLost && now.Sub(e.extended) > s.cfg.Lease/6 {
+		if !e.isLost.Load() && now.Sub(e.extended) > s.cfg.Lease/6 {
 			due = append(due, e)
 		}
 	}
@@ -71,35 +71,26 @@ func (s *session) doubt(e *execution, err error) {
 	s.mu.Lock()
 	over := time.Since(e.extended) >= s.cfg.Lease && e.handling && !e.doubted
 	e.doubted = e.doubted || over
-	cancel := e.cancel
 	s.mu.Unlock()
 	if over {
 		s.cfg.Logger.Warn("a lease was not confirmed in time, its handler is cancelled", "job", e.job.ID, "task", e.job.Task, "error", err)
-		cancel(ErrLeaseLost)
+		e.context.cancel(ErrLeaseLost)
 	}
 }
 
 // lose notes that a delivery is no longer ours.
 func (s *session) lose(e *execution) {
-	s.mu.Lock()
-	again := e.isLost
-	e.isLost = true
-	cancel, running := e.cancel, e.handling
-	s.mu.Unlock()
-	if again {
+	if e.isLost.Swap(true) {
 		return
 	}
+	s.mu.Lock()
+	running := e.handling
+	s.mu.Unlock()
 	if running {
-		cancel(ErrLeaseLost)
+		e.context.cancel(ErrLeaseLost)
 	}
 	s.cfg.Logger.Warn("a lease is lost; another worker may run the job", "job", e.job.ID, "task", e.job.Task, "running", running)
 	s.observe(LeaseLost{Job: s.info(e), Running: running})
-}
-
-func (s *session) knownLost(e *execution) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return e.isLost
 }
 
 // watch is a goroutine that waits for the loss of a session. Deliveries of one

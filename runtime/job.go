@@ -107,13 +107,18 @@ func (m *making) setHeader(key, value string) error {
 	return nil
 }
 
+// wait returns how long the job waits if it is sent at a time.
+func (m *making) wait(now time.Time) time.Duration {
+	if m.at.IsZero() {
+		return m.delay
+	}
+	return max(0, m.at.Sub(now))
+}
+
 // stamped returns the job as it is sent at a time.
 func (m *making) stamped(now time.Time) provider.Job {
 	job := m.job
-	job.Delay = m.delay
-	if !m.at.IsZero() {
-		job.Delay = max(0, m.at.Sub(now))
-	}
+	job.Delay = m.wait(now)
 	job.Enqueued = now
 	job.FirstDue = now.Add(job.Delay)
 	return job

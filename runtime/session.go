@@ -182,8 +182,9 @@ func (s *session) giveBack(e *execution) {
 // noted before the first starts, so that a suspect knows of the others.
 func (s *session) arrive(deliveries []provider.Delivery) []*execution {
 	arrived := make([]*execution, len(deliveries))
+	now := time.Now()
 	for i, d := range deliveries {
-		arrived[i] = s.newExecution(d)
+		arrived[i] = s.newExecution(d, now)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()

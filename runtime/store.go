@@ -164,6 +164,9 @@ func (s store) split(jobs []provider.Job) (own, lent []provider.Job) {
 // put stores jobs: claims first where they are a step of their own, then delayed
 // ones with the lender of Delays and the others with the provider.
 func (s store) put(ctx context.Context, jobs []provider.Job, opts provider.PublishOptions) []provider.Stored {
+	if !s.delaysLent() && !s.claimsLent() {
+		return s.Jobs.Publish(ctx, jobs, opts)
+	}
 	hold := func(jobs []provider.Job) []provider.Stored { return s.Delays.Hold(ctx, jobs) }
 	publish := func(jobs []provider.Job) []provider.Stored { return s.Jobs.Publish(ctx, jobs, opts) }
 	return s.claimed(ctx, jobs, func(jobs []provider.Job) []provider.Stored { return s.place(jobs, hold, publish) })
@@ -200,6 +203,9 @@ func (s store) place(jobs []provider.Job, hold, publish func([]provider.Job) []p
 
 // check returns what the provider lacks for a task, or for one job of it.
 func (s store) check(need Needs) []error {
+	if need == (Needs{Task: need.Task}) {
+		return nil
+	}
 	var missing []error
 	lack := func(capability, what, remedy string) {
 		missing = append(missing, &MissingError{Provider: s.Name, Capability: capability, Need: what + " of task " + need.Task, Remedy: remedy})

@@ -49,7 +49,7 @@ func (s *session) alone(e *execution) (end ending, run bool) {
 		s.fewer.Wait()
 	}
 	switch {
-	case e.isLost: // while it waited
+	case e.isLost.Load(): // while it waited
 		s.suspect = nil
 		return ending{how: leaseLost}, false
 	case s.handlers.Err() != nil:
