@@ -24,7 +24,7 @@ where h.scope = ? and h.idh = ?`
 )
 
 func (t *transaction) insertHeld(h heldRow) {
-	t.exec(t.w.insert.held.one, h.n, h.scope, h.q, h.due, h.idh, h.pos, h.token)
+	t.exec(t.w.insert.held.of[0], h.n, h.scope, h.q, h.due, h.idh, h.pos, h.token)
 	t.heldUntil(h.scope, h.due)
 	t.tally(h.q).held++
 }

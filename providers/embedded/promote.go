@@ -156,7 +156,7 @@ func (t *transaction) joinLate(h heldRow) {
 	var one int
 	first := !t.row(sqlChainHas, []any{h.q, h.key}, &one)
 	pos := t.next()
-	t.exec(t.w.insert.chain.one, h.q, h.key, pos, h.n)
+	t.exec(t.w.insert.chain.of[0], h.q, h.key, pos, h.n)
 	if first {
 		t.makeReady(h.q, pos, h.n)
 	}

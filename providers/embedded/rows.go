@@ -1,26 +1,28 @@
 package embedded
 
-import "strings"
+import (
+	"math/bits"
+	"strings"
+)
 
 // inserting is an insert statement for several numbers of rows. A statement costs
-// more than a row, and each number of rows is a statement of its own, so there are
-// three sizes.
+// more than a row, and each number of rows is a statement of its own, so there is
+// one for each power of two.
 type inserting struct {
-	size            int // values in a row
-	many, some, one string
+	size int      // values in a row
+	of   []string // of 1, 2, 4 … rows
 }
 
-const (
-	manyRows = 64
-	someRows = 8
-)
+// mostRows is how many rows a statement inserts at most.
+const mostRows = 64
 
 func newInserting(into string, size int) inserting {
 	row := "(?" + strings.Repeat(", ?", size-1) + ")"
-	of := func(rows int) string {
-		return "insert into " + into + " values " + row + strings.Repeat(", "+row, rows-1)
+	s := inserting{size: size}
+	for rows := 1; rows <= mostRows; rows *= 2 {
+		s.of = append(s.of, "insert into "+into+" values "+row+strings.Repeat(", "+row, rows-1))
 	}
-	return inserting{size: size, many: of(manyRows), some: of(someRows), one: of(1)}
+	return s
 }
 
 // insertings are the statements that insert many rows.
@@ -39,20 +41,16 @@ func newInsertings() insertings {
 
 // insertRows inserts count rows, whose values each call of row appends.
 func (t *transaction) insertRows(into *inserting, count int, row func(args []any, i int) []any) {
-	args := make([]any, 0, min(count, manyRows)*into.size)
+	args := t.w.args[:0]
 	for i := 0; i < count; {
-		statement, rows := into.one, 1
-		switch {
-		case count-i >= manyRows:
-			statement, rows = into.many, manyRows
-		case count-i >= someRows:
-			statement, rows = into.some, someRows
-		}
+		power := bits.Len(uint(min(count-i, mostRows))) - 1
 		args = args[:0]
-		for range rows {
+		for range 1 << power {
 			args = row(args, i)
 			i++
 		}
-		t.exec(statement, args...)
+		t.exec(into.of[power], args...)
 	}
+	clear(args[:cap(args)])
+	t.w.args = args
 }

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"database/sql"
+	"slices"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -48,6 +49,8 @@ func (s *settlement) finish(_ *writer, err error) {
 const (
 	sqlFindRuns = "select n, run from running where n in (select value from json_each(?))"
 	sqlDropRuns = "delete from running where n in (select value from json_each(?))"
+	sqlEndRuns  = sqlDropRuns + " returning n, run, q, lease, crashes, pos"
+	sqlRunAgain = "insert into running (n, run, q, lease, crashes, pos) values (?, ?, ?, ?, ?, ?)"
 	sqlDropJobs = "delete from job where n in (select value from json_each(?))"
 	sqlSetBody  = "update job set body = ? where n = ?"
 )
@@ -57,30 +60,23 @@ func settlementJob(s *settlement) int64 { return s.d.n }
 // settle does all settlements of a batch. A run whose number is not the one on
 // record is no longer its worker's.
 func (t *transaction) settle(list []*settlement) {
-	if len(list) == 0 {
-		return
-	}
-	runs := make(map[int64]int64, len(list))
-	t.query(sqlFindRuns, []any{numbers(list, settlementJob)}, func(rows *sql.Rows) error {
-		var n, run int64
-		err := rows.Scan(&n, &run)
-		runs[n] = run
-		return err
-	})
-	valid := make([]*settlement, 0, len(list))
-	t.settled = make(map[int64]int64, len(list))
+	wanted := make([]*settlement, 0, len(list))
 	for _, s := range list {
-		if s.own = t.refuse(s, runs); s.own == nil {
-			t.settled[s.d.n] = s.d.run
-			valid = append(valid, s)
+		if s.own = t.refuse(s); s.own == nil {
+			wanted = append(wanted, s)
 		}
 	}
-	if len(valid) == 0 {
+	if len(wanted) == 0 {
 		return
 	}
-	t.exec(sqlDropRuns, numbers(valid, settlementJob))
-	gone := make([]*settlement, 0, len(valid))
-	for _, s := range valid {
+	runs := t.endRuns(wanted)
+	t.settled = make(map[int64]int64, len(wanted))
+	gone := make([]*settlement, 0, len(wanted))
+	for _, s := range wanted {
+		if s.own = t.late(s, runs); s.own != nil {
+			continue
+		}
+		t.settled[s.d.n] = s.d.run
 		if t.end(s) {
 			gone = append(gone, s)
 		}
@@ -90,15 +86,9 @@ func (t *transaction) settle(list []*settlement) {
 	}
 }
 
-// refuse says why a settlement is not to be done.
-func (t *transaction) refuse(s *settlement, runs map[int64]int64) error {
+// refuse says why a settlement is not to be done, whosever the run is.
+func (t *transaction) refuse(s *settlement) error {
 	if s.d.isSettled() {
-		return provider.ErrSettled
-	}
-	if runs[s.d.n] != s.d.run {
-		return &provider.LostError{Stored: s.d.storedEarlier()}
-	}
-	if t.settled[s.d.n] == s.d.run {
 		return provider.ErrSettled
 	}
 	if s.kind == endDead && !t.roomForDead() {
@@ -113,6 +103,48 @@ func (t *transaction) refuse(s *settlement, runs map[int64]int64) error {
 		}
 	}
 	return nil
+}
+
+// late says why a settlement comes too late.
+func (t *transaction) late(s *settlement, runs map[int64]int64) error {
+	switch {
+	case runs[s.d.n] != s.d.run:
+		return &provider.LostError{Stored: s.d.storedEarlier()}
+	case t.settled[s.d.n] == s.d.run:
+		return provider.ErrSettled
+	}
+	return nil
+}
+
+// runRow is a row of running.
+type runRow struct{ n, run, q, lease, crashes, pos int64 }
+
+// endRuns removes the runs of these settlements from the table, and returns the run
+// of each job that had one. A run that none of them is for is put back: to look for
+// those first would cost every settlement.
+func (t *transaction) endRuns(list []*settlement) map[int64]int64 {
+	wanted := make(map[int64]int64, len(list)) // the runs that are settled, by job
+	for _, s := range list {
+		wanted[s.d.n] = s.d.run
+	}
+	runs := make(map[int64]int64, len(list))
+	var others []runRow
+	t.query(sqlEndRuns, []any{numbers(list, settlementJob)}, func(rows *sql.Rows) error {
+		var r runRow
+		err := rows.Scan(&r.n, &r.run, &r.q, &r.lease, &r.crashes, &r.pos)
+		runs[r.n] = r.run
+		if wanted[r.n] != r.run {
+			others = append(others, r)
+		}
+		return err
+	})
+	t.wrote = true
+	for _, r := range others {
+		if !slices.ContainsFunc(list, func(s *settlement) bool { return s.d.n == r.n && s.d.run == r.run }) {
+			t.exec(sqlRunAgain, r.n, r.run, r.q, r.lease, r.crashes, r.pos)
+		}
+	}
+	return runs
 }
 
 // end does one settlement, and reports whether the job leaves the table.

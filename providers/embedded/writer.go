@@ -20,6 +20,7 @@ type writer struct {
 	conn   *sql.Conn
 	stmts  map[string]*sql.Stmt
 	insert insertings
+	args   []any                // of the statement that inserts rows
 	queues map[scopedName]int64 // those on record
 	turn   turnstile
 	parked parked
