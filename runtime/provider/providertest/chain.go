@@ -22,25 +22,28 @@ import (
 // begins with "dead" fails for good.
 type chain struct {
 	ledger string
+	lane   int      // of its own queues, so that several chains do not meet
 	stop   *stopper // nil where nothing stops
 	p      *provider.Provider
 }
+
+func (c *chain) queue(name string) string { return fmt.Sprintf("%s-%d", name, c.lane) }
 
 // name is the payload of the tasks: the name of a chain.
 type name = wrapperspb.StringValue
 
 func (c *chain) first() backstage.Task[*name] {
-	t := backstage.Task[*name]{Name: "providertest.First", Queue: work}
+	t := backstage.Task[*name]{Name: "providertest.First", Queue: c.queue(work)}
 	c.dedupe(&t)
 	return t
 }
 
 func (c *chain) second() backstage.Task[*name] {
-	return backstage.Task[*name]{Name: "providertest.Second", Queue: other}
+	return backstage.Task[*name]{Name: "providertest.Second", Queue: c.queue(other)}
 }
 
 func (c *chain) third() backstage.Task[*name] {
-	t := backstage.Task[*name]{Name: "providertest.Third", Queue: work}
+	t := backstage.Task[*name]{Name: "providertest.Third", Queue: c.queue(work)}
 	c.dedupe(&t)
 	return t
 }
@@ -73,7 +76,7 @@ func (c *chain) enqueue(ctx context.Context, chain, id string) (backstage.Receip
 func (c *chain) worker(lease time.Duration, slots int) (*backstage.Worker, error) {
 	w, err := backstage.NewWorker(c.p, backstage.WorkerConfig{
 		Name: "providertest", Lease: lease, Concurrency: slots, Logger: quietLog(),
-		Queues: []backstage.Queue{{Name: work}, {Name: other}},
+		Queues: []backstage.Queue{{Name: c.queue(work)}, {Name: c.queue(other)}},
 	})
 	if err != nil {
 		return nil, err
@@ -83,7 +86,7 @@ func (c *chain) worker(lease time.Duration, slots int) (*backstage.Worker, error
 		backstage.RegisterChain(w, backstage.Registration{Name: t.Name, Queue: t.Queue, Policy: policy}, handle)
 	}
 	register(c.first(), func(ctx context.Context, in *name, next *backstage.Next) error {
-		if c.stop.at(atStarted) {
+		if c.stop.at(atStarted, []byte(in.GetValue())) {
 			<-ctx.Done()
 			c.stop.say("cause %v", errors.Is(context.Cause(ctx), provider.ErrLeaseLost))
 			return ctx.Err()
@@ -91,7 +94,7 @@ func (c *chain) worker(lease time.Duration, slots int) (*backstage.Worker, error
 		if err := c.run(ctx, in); err != nil {
 			return err
 		}
-		c.stop.at(atEffect)
+		c.stop.at(atEffect, []byte(in.GetValue()))
 		backstage.Add(next, c.second(), "First.Second", in)
 		return c.fails(ctx, in)
 	})

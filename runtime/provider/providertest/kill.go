@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -65,11 +66,7 @@ func killChecks() []check {
 
 func killCheck(at point, chain, rule string, needs ...need) check {
 	return check{name: "kill/" + string(at), rule: rule, needs: needs, run: func(t *env) {
-		for i := range times() {
-			if killWorker(t, at, fmt.Sprintf("%s-%d", chain, i)); t.Failed() {
-				return
-			}
-		}
+		t.often(func(i, lane int) { killWorker(t, at, fmt.Sprintf("%s-%03d", chain, i), lane) })
 	}}
 }
 
@@ -83,6 +80,21 @@ func times() int {
 		return n
 	}
 	return few
+}
+
+// often tries something as often as it is to be tried, some of it at once, each in
+// a lane of its own, until the first failure.
+func (t *env) often(try func(i, lane int)) {
+	const lanes = 8
+	var wg sync.WaitGroup
+	for lane := range min(lanes, times()) {
+		wg.Go(func() {
+			for i := lane; i < times() && !t.Failed(); i += lanes {
+				try(i, lane)
+			}
+		})
+	}
+	wg.Wait()
 }
 
 func needProcess(t *env) string {
@@ -130,9 +142,9 @@ func needHolding(t *env) string {
 func (t *env) processLease() time.Duration { return max(t.h.Lease, 5*time.Second) }
 
 // killWorker kills a worker at a point and lets another end the chain.
-func killWorker(t *env, at point, name string) {
-	c := t.newChain()
-	p := t.spawn(plan{Stop: at, Ledger: c.ledger, Lease: t.processLease(), Slots: 2})
+func killWorker(t *env, at point, name string, lane int) {
+	c := t.newChain(lane)
+	p := t.spawn(plan{Stop: at, Chain: name, Ledger: c.ledger, Lane: lane, Lease: t.processLease(), Slots: 2})
 	p.hear("runs")
 	id := t.begin(c, name)
 	p.hear("at " + string(at))
@@ -225,12 +237,12 @@ func (t *env) diedOnce(at point, id string) {
 }
 
 func killClaimed(t *env) {
-	c := t.newChain()
+	c := t.newChain(0)
 	var names []string
 	for i := range times() {
-		name := fmt.Sprintf("step-%d", i)
+		name := fmt.Sprintf("step-%03d", i)
 		names = append(names, name)
-		p := t.spawn(plan{Enqueue: name, Stop: atClaimed})
+		p := t.spawn(plan{Enqueue: name, Stop: atClaimed, Chain: name})
 		p.hear("at " + string(atClaimed))
 		p.kill()
 	}
@@ -269,10 +281,10 @@ func (t *env) admits(c *chain, name string) {
 }
 
 func killPublished(t *env) {
-	for i := range times() {
-		name := fmt.Sprintf("step-%d", i)
-		c := t.newChain()
-		p := t.spawn(plan{Enqueue: name, Stop: atPublished})
+	t.often(func(i, lane int) {
+		name := fmt.Sprintf("step-%03d", i)
+		c := t.newChain(lane)
+		p := t.spawn(plan{Enqueue: name, Stop: atPublished, Chain: name, Lane: lane})
 		p.hear("at " + string(atPublished))
 		p.kill()
 		stop := t.inherit(c)
@@ -285,7 +297,7 @@ func killPublished(t *env) {
 			t.Errorf("the id of an enqueue that was cut off, again: %+v, %v; want it stored", receipt, err)
 		}
 		cancel()
-	}
+	})
 }
 
 // freeze stops a process between two of its writes: one that is stopped in the
@@ -324,10 +336,10 @@ func (t *env) takesWrites() bool {
 
 // killStopped stops a worker until another has ended its job, and lets it go on.
 func killStopped(t *env, at point) {
-	for i := range times() {
-		name := fmt.Sprintf("step-%d", i)
-		c := t.newChain()
-		p := t.spawn(plan{Stop: at, Ledger: c.ledger, Lease: t.processLease(), Slots: 2})
+	t.often(func(i, lane int) {
+		name := fmt.Sprintf("step-%03d", i)
+		c := t.newChain(lane)
+		p := t.spawn(plan{Stop: at, Chain: name, Ledger: c.ledger, Lane: lane, Lease: t.processLease(), Slots: 2})
 		p.hear("runs")
 		t.begin(c, name)
 		p.hear("at " + string(at))
@@ -356,18 +368,15 @@ func killStopped(t *env, at point) {
 		stop()
 		t.sameIDs(name, ran)
 		t.sparing(at, name, ran)
-		if t.Failed() {
-			return
-		}
-	}
+	})
 }
 
 func killRandom(t *env) {
 	kills := 2 * times()
 	chains := 60 * kills
-	c := t.newChain()
+	c := t.newChain(0)
 	for i := range chains {
-		t.begin(c, fmt.Sprintf("step-%d", i))
+		t.begin(c, fmt.Sprintf("step-%03d", i))
 	}
 	for range kills {
 		p := t.spawn(plan{Ledger: c.ledger, Lease: t.processLease(), Slots: 4})

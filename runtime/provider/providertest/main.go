@@ -2,6 +2,7 @@ package providertest
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"flag"
@@ -54,6 +55,10 @@ type plan struct {
 	Enqueue string
 	// Stop is where to stop. Empty: nowhere.
 	Stop point
+	// Chain is whose jobs to stop at.
+	Chain string
+	// Lane tells the queues of processes apart that run beside each other.
+	Lane int
 	// Ledger is the file in which runs are written down.
 	Ledger string
 	// Lease is the worker's.
@@ -75,9 +80,9 @@ func (pl plan) do(open func(address string) (*provider.Provider, error)) error {
 		}
 		p.Delays, p.Claims = l.Lend("providertest")
 	}
-	s := newStopper(pl.Stop, os.Stdin, os.Stdout)
+	s := newStopper(pl.Stop, pl.Chain, os.Stdin, os.Stdout)
 	s.around(p)
-	c := chain{ledger: pl.Ledger, stop: s, p: p}
+	c := chain{ledger: pl.Ledger, lane: pl.Lane, stop: s, p: p}
 	if pl.Enqueue != "" {
 		_, err := c.enqueue(context.Background(), pl.Enqueue, "")
 		s.say("enqueued %v", err)
@@ -112,16 +117,17 @@ const (
 
 // stopper stops a process at a point: it says so, and goes on when it is told to.
 type stopper struct {
-	stop point
-	tell io.Writer
-	goOn chan struct{}
+	stop  point
+	chain string // whose jobs it stops at
+	tell  io.Writer
+	goOn  chan struct{}
 
 	mu   sync.Mutex
 	once bool
 }
 
-func newStopper(stop point, told io.Reader, tell io.Writer) *stopper {
-	s := &stopper{stop: stop, tell: tell, goOn: make(chan struct{})}
+func newStopper(stop point, chain string, told io.Reader, tell io.Writer) *stopper {
+	s := &stopper{stop: stop, chain: chain, tell: tell, goOn: make(chan struct{})}
 	go s.listen(told)
 	return s
 }
@@ -147,9 +153,10 @@ func (s *stopper) say(format string, args ...any) {
 	fmt.Fprintln(s.tell, strings.ReplaceAll(fmt.Sprintf(format, args...), "\n", " "))
 }
 
-// at stops here if this is the point, the first time, and reports whether it did.
-func (s *stopper) at(here point) bool {
-	if s == nil || s.stop != here {
+// at stops here, the first time, if this is the point and a job of the chain is
+// concerned. It reports whether it did.
+func (s *stopper) at(here point, payload []byte) bool {
+	if s == nil || s.stop != here || !bytes.HasSuffix(payload, []byte(s.chain)) {
 		return false
 	}
 	s.mu.Lock()
@@ -168,28 +175,33 @@ func (s *stopper) around(p *provider.Provider) {
 	lentClaims := p.Claims != nil && p.Claims.Facts().Lent
 	wrap(p, &hooks{
 		publish: func(ctx context.Context, jobs []provider.Job, opts provider.PublishOptions, call publishCall) []provider.Stored {
-			s.at(atClaimed)
-			stored := call(ctx, jobs, opts)
-			if lentClaims && opts.Accepted && len(jobs) > 0 && jobs[0].Parent != "" {
-				s.at(atNext)
+			if len(jobs) == 0 {
+				return call(ctx, jobs, opts)
 			}
-			s.at(atPublished)
+			first := jobs[0]
+			s.at(atClaimed, first.Payload)
+			stored := call(ctx, jobs, opts)
+			if lentClaims && opts.Accepted && first.Parent != "" {
+				s.at(atNext, first.Payload)
+			}
+			s.at(atPublished, first.Payload)
 			return stored
 		},
 		receive: func(_ *hookedSub, ctx context.Context, lanes []string, most int, call receiveCall) ([]provider.Delivery, error) {
 			ds, err := call(ctx, lanes, most)
-			if len(ds) > 0 {
-				s.at(atReceived)
+			for _, d := range ds {
+				s.at(atReceived, d.Job().Payload)
 			}
 			return ds, err
 		},
-		ack: func(_ *hookedDelivery, ctx context.Context, next []provider.Job, call ackCall) error {
+		ack: func(d *hookedDelivery, ctx context.Context, next []provider.Job, call ackCall) error {
+			payload := d.Job().Payload
 			if s.stop == atNext && !lentClaims && len(next) > 0 {
 				// What a provider does inside that publishes first.
 				p.Jobs.Publish(ctx, next, provider.PublishOptions{Accepted: true})
-				s.at(atNext)
+				s.at(atNext, payload)
 			}
-			if s.at(atAck) {
+			if s.at(atAck, payload) {
 				// The call goes on, however late it is.
 				late, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Minute/2)
 				defer cancel()
@@ -197,19 +209,19 @@ func (s *stopper) around(p *provider.Provider) {
 			}
 			err := call(ctx, next)
 			s.say("ack %s", inAWord(err))
-			s.at(atAcked)
+			s.at(atAcked, payload)
 			return err
 		},
-		retry: func(_ *hookedDelivery, ctx context.Context, again provider.Again, call retryCall) error {
-			s.at(atRetry)
+		retry: func(d *hookedDelivery, ctx context.Context, again provider.Again, call retryCall) error {
+			s.at(atRetry, d.Job().Payload)
 			err := call(ctx, again)
-			s.at(atRetried)
+			s.at(atRetried, d.Job().Payload)
 			return err
 		},
-		deadLetter: func(_ *hookedDelivery, ctx context.Context, f provider.Failure, call deadCall) error {
-			s.at(atDeadLetter)
+		deadLetter: func(d *hookedDelivery, ctx context.Context, f provider.Failure, call deadCall) error {
+			s.at(atDeadLetter, d.Job().Payload)
 			err := call(ctx, f)
-			s.at(atDeadLettered)
+			s.at(atDeadLettered, d.Job().Payload)
 			return err
 		},
 	})
@@ -226,7 +238,7 @@ type stoppingDelays struct {
 
 func (d *stoppingDelays) Hold(ctx context.Context, jobs []provider.Job) []provider.Stored {
 	stored := d.Delays.Hold(ctx, jobs)
-	d.s.at(atHeld)
+	d.s.at(atHeld, jobs[0].Payload)
 	return stored
 }
 

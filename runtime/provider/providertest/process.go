@@ -102,14 +102,14 @@ func (p *process) goOn() {
 }
 
 // newChain returns the work of a check, with a ledger of its own.
-func (t *env) newChain() *chain {
+func (t *env) newChain(lane int) *chain {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "providertest")
 	if err != nil {
 		t.Fatalf("ledger: %v", err)
 	}
 	t.Cleanup(func() { _ = os.RemoveAll(dir) })
-	return &chain{ledger: filepath.Join(dir, "ledger"), p: t.p}
+	return &chain{ledger: filepath.Join(dir, "ledger"), lane: lane, p: t.p}
 }
 
 // inherit starts a worker that runs to the end what is there.
