@@ -52,6 +52,9 @@ func demo(ctx context.Context, source io.Reader, dir string, out io.Writer) (err
 		return err
 	}
 	fmt.Fprintf(out, "enqueued %d orders, %d of them submitted before\n", t.orders, t.duplicates)
+	if t.victim == "" {
+		fmt.Fprintln(out, "no order among them would be charged at once, so no worker is killed after a charge")
+	}
 	if err := t.workUntilQuiet(ctx, p, ledger, dir, out); err != nil {
 		return err
 	}

@@ -18,6 +18,7 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"syscall"
 )
 
 //go:embed orders.jsonl
@@ -37,7 +38,7 @@ func run() error {
 	dieAfter := flag.String("die-after", "", "with -worker: the order after whose charge to die")
 	flag.Parse()
 
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if *asWorker {
 		return work(ctx, *dir, *dieAfter)

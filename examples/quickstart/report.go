@@ -67,7 +67,7 @@ func (t *tally) print(ctx context.Context, ledger *ledger, out io.Writer) error 
 	fmt.Fprintln(out)
 	row(counts["receipts"], "receipts sent, each once: the second step of every charge")
 	row(counts["retried"], "jobs succeeded after a failed attempt")
-	row(counts["restarted"], "jobs started again because their worker had died")
+	row(counts["restarted"], "jobs started again: those that the dead worker held")
 	if err := w.Flush(); err != nil {
 		return err
 	}
