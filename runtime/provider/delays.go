@@ -21,7 +21,8 @@ type Delays interface {
 	Promote(ctx context.Context, publish Publish) error
 	// Cancel removes the held jobs with this id that have not started, frees
 	// their claims where those are in the same store, and reports whether there
-	// were any.
+	// were any. A job that was only parked has not started; one that waits for a
+	// retry has, and one that is being promoted at this moment is no longer held.
 	Cancel(ctx context.Context, id string) (bool, error)
 	// Held returns how many jobs of a queue wait for their time; unknown where
 	// Facts says that they cannot be counted.

@@ -92,9 +92,11 @@ type SubscribeOptions struct {
 	// unsettled at once. A provider may stop a lane earlier by a bound of its
 	// own, with an event of kind Paused.
 	MaxUnsettled int
-	// Lease is how long a delivery is ours without a heartbeat. Where the broker
-	// ties it to a session, the session's timeout is derived from it, so that a
-	// dead worker's jobs are taken over within one lease plus five seconds.
+	// Lease is how long a delivery is ours without a heartbeat, at least: where it
+	// is on record, one that has run out is lost when another worker takes the
+	// job over, and not before. Where the broker ties it to a session, the
+	// session's timeout is derived from it, so that a dead worker's jobs are taken
+	// over within one lease plus five seconds.
 	Lease time.Duration
 	// LongestRun is the longest timeout of the tasks that the worker runs, for a
 	// broker that takes a delivery back from a consumer which holds it longer. A
