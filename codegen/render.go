@@ -9,12 +9,13 @@ import (
 
 // Render writes diagnostics with the lines of source that they are about:
 //
-//	shop/v1/orders.proto:31:7: task ChargeCard: then: no task "SendReciept"
+//	shop/v1/orders.proto:31:13: task ChargeCard: then: no task "SendReciept"
 //	   31 |       then: "SendReciept"
 //	      |             ^^^^^^^^^^^^^ did you mean "SendReceipt"?
 //
-// source returns a file's content and whether it is known; without it the
-// diagnostic is printed as [Diagnostic.String] has it.
+// Lines to paste follow the words that lead to them: the message, or the hint
+// where there is one. source returns a file's content and whether it is known;
+// without it the diagnostic is printed as [Diagnostic.String] has it.
 func (ds Diagnostics) Render(w io.Writer, source func(file string) (string, bool)) error {
 	for _, d := range ds {
 		if _, err := io.WriteString(w, d.render(source)); err != nil {
@@ -24,23 +25,58 @@ func (ds Diagnostics) Render(w io.Writer, source func(file string) (string, bool
 	return nil
 }
 
+// Narrow moves each position to what is to be underlined, so that the place that
+// is printed is the place that an editor should open.
+func (ds Diagnostics) Narrow(source func(file string) (string, bool)) {
+	for i := range ds {
+		ds[i].narrow(source)
+	}
+}
+
+// narrow looks for what is near in all lines that the position spans: a value
+// may stand below its name.
+func (d *Diagnostic) narrow(source func(string) (string, bool)) {
+	if d.Near == "" {
+		return
+	}
+	at := d.Pos
+	for ; at.Line == d.Pos.Line || at.Line <= d.Pos.EndLine; at.Line, at.Column = at.Line+1, 1 {
+		line, ok := sourceLine(at, source)
+		if !ok {
+			return
+		}
+		start := offsetOf(line, at.Column)
+		if i := strings.Index(line[start:], d.Near); i >= 0 {
+			start += i
+			d.Pos.Line, d.Pos.Column = at.Line, columnOf(line, start)
+			d.Pos.EndLine, d.Pos.EndColumn = at.Line, columnOf(line, start+len(d.Near))
+			return
+		}
+	}
+}
+
 func (d Diagnostic) render(source func(file string) (string, bool)) string {
+	d.narrow(source)
 	line, ok := sourceLine(d.Pos, source)
 	if !ok {
 		return d.String() + "\n"
 	}
-	var b strings.Builder
-	fmt.Fprintf(&b, "%s\n%5d | %s\n", d.head(), d.Pos.Line, line)
-	start, end := d.underlined(line)
-	fmt.Fprintf(&b, "      | %s%s", blank(line[:start]), strings.Repeat("^", max(1, utf8.RuneCountInString(line[start:end]))))
-	if d.Hint != "" {
-		b.WriteString(" " + d.Hint)
-	}
-	b.WriteString("\n")
+	var paste strings.Builder
 	for _, p := range d.Paste {
-		b.WriteString("\t" + p + "\n")
+		paste.WriteString("\t" + p + "\n")
 	}
-	return b.String()
+	var b strings.Builder
+	b.WriteString(d.head() + "\n")
+	if d.Hint == "" {
+		b.WriteString(paste.String())
+	}
+	start, end := d.underlined(line)
+	fmt.Fprintf(&b, "%5d | %s\n      | %s%s", d.Pos.Line, line,
+		blank(line[:start]), strings.Repeat("^", max(1, utf8.RuneCountInString(line[start:end]))))
+	if d.Hint == "" {
+		return b.String() + "\n"
+	}
+	return b.String() + " " + d.Hint + "\n" + paste.String()
 }
 
 func sourceLine(pos Position, source func(string) (string, bool)) (string, bool) {
@@ -65,9 +101,6 @@ func sourceLine(pos Position, source func(string) (string, bool)) (string, bool)
 // underlined returns the bytes of the line that the carets stand under.
 func (d Diagnostic) underlined(line string) (start, end int) {
 	start = offsetOf(line, d.Pos.Column)
-	if i := strings.Index(line[start:], d.Near); d.Near != "" && i >= 0 {
-		return start + i, start + i + len(d.Near)
-	}
 	end = len(strings.TrimRight(line, " \t"))
 	if d.Pos.EndLine == d.Pos.Line && d.Pos.EndColumn > d.Pos.Column {
 		end = offsetOf(line, d.Pos.EndColumn)
@@ -83,13 +116,26 @@ func offsetOf(line string, column int) int {
 		if col >= column-1 {
 			return i
 		}
-		if r == '\t' {
-			col += 8 - col%8
-		} else {
-			col++
-		}
+		col = after(col, r)
 	}
 	return len(line)
+}
+
+// columnOf returns the column of a byte.
+func columnOf(line string, offset int) int {
+	col := 0
+	for _, r := range line[:offset] {
+		col = after(col, r)
+	}
+	return col + 1
+}
+
+// after returns the column behind a character, both counted from 0.
+func after(col int, r rune) int {
+	if r == '\t' {
+		return col + 8 - col%8
+	}
+	return col + 1
 }
 
 // blank returns white space as wide as text, tabs kept, so that what follows

@@ -173,6 +173,7 @@ func (p *Project) localize() {
 		d.Pos = p.Locate(d.Pos)
 		d.Other = p.Locate(d.Other)
 	}
+	p.Diagnostics.Narrow(p.read)
 	p.Diagnostics.Sort()
 	p.Diagnostics = slices.CompactFunc(p.Diagnostics, func(a, b codegen.Diagnostic) bool {
 		return a.Pos == b.Pos && a.Message == b.Message
@@ -197,13 +198,16 @@ func (p *Project) shown(name string) string {
 
 // Report prints the diagnostics with the lines of source that they are about.
 func (p *Project) Report(w io.Writer) error {
-	return p.Diagnostics.Render(w, func(file string) (string, bool) {
-		if !filepath.IsAbs(file) {
-			file = filepath.Join(p.cwd, file)
-		}
-		text, err := os.ReadFile(file)
-		return string(text), err == nil
-	})
+	return p.Diagnostics.Render(w, p.read)
+}
+
+// read returns the content of a file that is named as it is printed.
+func (p *Project) read(file string) (string, bool) {
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(p.cwd, file)
+	}
+	text, err := os.ReadFile(file)
+	return string(text), err == nil
 }
 
 // A File is a generated file, named relative to the module's root with slashes.
