@@ -84,7 +84,7 @@ func chaos(r *rig, rnd *rand.Rand) {
 				if !ignores {
 					return ctx.Err()
 				}
-				time.Sleep(40 * time.Second)
+				<-time.After(40 * time.Second) // a bubble's time
 			}
 			switch d.roll(12) {
 			case 0:

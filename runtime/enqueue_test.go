@@ -167,7 +167,7 @@ func TestOneIDTwice(t *testing.T) {
 		if want := []string{"one", "one", "one", "other"}; !slices.Equal(got, want) {
 			r.Errorf("runs of one id, enqueued four times at once: %v, want %v: none swallows another", got, want)
 		}
-		if one.ID() != "id" || job(task("a"), "").ID() == job(task("a"), "").ID() {
+		if random, another := job(task("a"), ""), job(task("a"), ""); one.ID() != "id" || random.ID() == another.ID() {
 			r.Error("ids: want the given one, or random ones")
 		}
 	})

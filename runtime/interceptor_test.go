@@ -123,6 +123,9 @@ func TestInterceptorThatPanics(t *testing.T) {
 	})
 }
 
+// ownKey is a key of the user's own.
+type ownKey struct{}
+
 func TestInfo(t *testing.T) {
 	inBubble(t, func(r *rig) {
 		if info, ok := backstage.InfoFrom(r.Context()); ok {
@@ -131,7 +134,7 @@ func TestInfo(t *testing.T) {
 		made := time.Now()
 		infos := make(chan backstage.Info, 1)
 		w := r.start(backstage.WorkerConfig{}, handle("a", func(ctx context.Context, _ string) error {
-			info, _ := backstage.InfoFrom(context.WithValue(ctx, 1, 2))
+			info, _ := backstage.InfoFrom(context.WithValue(ctx, ownKey{}, 2))
 			infos <- info
 			return nil
 		}, backstage.Policy{MaxAttempts: 9}))

@@ -235,7 +235,7 @@ func TestWhatADeadPromoterReservedComesBackAndIsNotForgotten(t *testing.T) {
 		d.promote(lent, p.publish)
 		time.Sleep(time.Minute - 1)
 		is(d.T, "published by the heir", len(p.seen()), 0)
-		time.Sleep(2)
+		time.Sleep(2 * time.Nanosecond)
 		synctest.Wait()
 		is(d.T, "published by the heir", len(p.seen()), 1)
 		is(d.T, "waited", time.Since(start), time.Minute+1)
