@@ -50,6 +50,12 @@ func notADuration(s string) error {
 	return fmt.Errorf("%q is no duration; write it like \"250ms\", \"30s\", \"1h30m\" or \"7d\"", s)
 }
 
+// IsDuration says whether options take a text as a duration.
+func IsDuration(s string) bool {
+	_, err := parseDuration(s)
+	return err == nil
+}
+
 func parsePositive(s string) (time.Duration, error) {
 	d, err := parseDuration(s)
 	switch {
@@ -66,12 +72,15 @@ func parsePositive(s string) (time.Duration, error) {
 // parseBackoff reads "30s" as constant and "1s..5m" as exponential.
 func parseBackoff(s string) (Backoff, error) {
 	low, high, exponential := strings.Cut(s, "..")
+	if !exponential {
+		high = low
+	}
+	if !IsDuration(low) || !IsDuration(high) || strings.HasPrefix(high, ".") {
+		return Backoff{}, notABackoff(s)
+	}
 	least, err := parsePositive(low)
 	if err != nil {
 		return Backoff{}, err
-	}
-	if !exponential {
-		return Backoff{Min: least, Max: least}, nil
 	}
 	most, err := parsePositive(high)
 	if err != nil {
@@ -81,6 +90,10 @@ func parseBackoff(s string) (Backoff, error) {
 		return Backoff{}, fmt.Errorf("%q shrinks; write the shorter wait first", s)
 	}
 	return Backoff{Min: least, Max: most}, nil
+}
+
+func notABackoff(s string) error {
+	return fmt.Errorf("%q is no backoff; write one duration for a constant wait, like \"30s\", or two with .. between them for one that grows, like \"1s..5m\"", s)
 }
 
 // formatDuration writes a duration as people say it: 7d, 24h, 1h30m, 5s.

@@ -37,7 +37,7 @@ func TestBackoffIsConstantOrGrows(t *testing.T) {
 			t.Errorf("parseBackoff(%q) = %v, %v, want %v", text, got, err, want)
 		}
 	}
-	for _, text := range []string{"", "..", "1s..", "..1s", "5m..1s", "0s", "0s..1s", "1s..2s..3s", "1s...2s"} {
+	for _, text := range []string{"", "..", "1s..", "..1s", "5m..1s", "0s", "0s..1s", "1s..2s..3s", "1s...2s", "1s...5m", "1s-5m", "1s .. 5m"} {
 		if got, err := parseBackoff(text); err == nil {
 			t.Errorf("parseBackoff(%q) = %v, want an error", text, got)
 		}
@@ -75,6 +75,8 @@ func TestNearestSuggestsOnlyWhatIsNear(t *testing.T) {
 		"sendreceipt": "SendReceipt",
 		"ShipOrders":  "ShipOrder",
 		"Refund":      "",
+		"Charge":      "ChargeCard",
+		"Ch":          "",
 		"":            "",
 	} {
 		if got := Nearest(name, names); got != want {

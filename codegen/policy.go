@@ -59,6 +59,9 @@ func parseWindow(s string) (Window, error) {
 	if s == "done" {
 		return Window{UntilDone: true}, nil
 	}
+	if !IsDuration(s) {
+		return Window{}, fmt.Errorf("%q is no duration; write it like \"24h\" or \"7d\", or \"done\" for until the job's outcome", s)
+	}
 	d, err := parsePositive(s)
 	return Window{For: d}, err
 }

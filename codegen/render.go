@@ -121,6 +121,12 @@ func offsetOf(line string, column int) int {
 	return len(line)
 }
 
+// Cut returns what stands before a position on its line, and what is there.
+func (p Position) Cut(line string) (before, at string) {
+	start, end := Diagnostic{Pos: p}.underlined(line)
+	return line[:start], line[start:end]
+}
+
 // columnOf returns the column of a byte.
 func columnOf(line string, offset int) int {
 	col := 0

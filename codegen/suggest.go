@@ -1,6 +1,9 @@
 package codegen
 
-import "strings"
+import (
+	"slices"
+	"strings"
+)
 
 // Nearest returns the candidate that a misspelt name most likely stands for, or
 // "" when none is near enough to be worth suggesting.
@@ -13,6 +16,9 @@ func Nearest(name string, candidates []string) string {
 		if d := distance(name, c); d < bestDistance {
 			best, bestDistance = c, d
 		}
+	}
+	if i := slices.IndexFunc(candidates, func(c string) bool { return strings.HasPrefix(c, name) }); best == "" && len(name) > 2 && i >= 0 {
+		return candidates[i] // cut short: que for queue
 	}
 	return best
 }

@@ -2,9 +2,6 @@ package compile
 
 import (
 	"errors"
-	"fmt"
-	"slices"
-	"strings"
 
 	"github.com/bufbuild/protocompile/linker"
 	"github.com/bufbuild/protocompile/reporter"
@@ -60,21 +57,5 @@ func (c *collector) add(err error) {
 			return
 		}
 	}
-	c.found = append(c.found, c.withImport(d))
-}
-
-// withImport adds the import that is missing where Backstage's options are used
-// without it, to the first such error of a file.
-func (c *collector) withImport(d codegen.Diagnostic) codegen.Diagnostic {
-	line := fmt.Sprintf("import %q;", codegen.OptionsPath)
-	if !strings.Contains(d.Message, "unknown extension backstage.v1.") || strings.Contains(d.Message, "leading dot") {
-		return d
-	}
-	for _, have := range c.found {
-		if have.Pos.File == d.Pos.File && slices.Contains(have.Paste, line) {
-			return d
-		}
-	}
-	d.Hint, d.Paste = "the schema does not import Backstage's options; add", []string{line}
-	return d
+	c.found = append(c.found, d)
 }

@@ -25,7 +25,7 @@ func compileSources(ctx context.Context, r *resolver, c *collector) (*pluginpb.C
 	files, err := compiler.Compile(ctx, r.sources.names()...)
 	c.add(err)
 	if len(c.found) > 0 {
-		return nil, c.found, nil
+		return nil, advise(c.found, r.sources), nil
 	}
 	if c.other != nil {
 		return nil, nil, c.other

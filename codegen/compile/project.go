@@ -121,6 +121,7 @@ func (p *Project) readRoots(ctx context.Context, o Options) error {
 			diagnostics = append(diagnostics, r.imports(s[name])...)
 		}
 	}
+	diagnostics = append(diagnostics, s.importCycles()...)
 	p.Diagnostics = diagnostics
 	if len(diagnostics.Errors()) > 0 {
 		return nil

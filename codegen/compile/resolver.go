@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/bufbuild/protocompile"
-	"github.com/bufbuild/protocompile/ast"
 	"google.golang.org/protobuf/reflect/protoregistry"
 
 	"github.com/backstage-go/backstage/codegen"
@@ -62,11 +61,7 @@ func (r *resolver) find(name string) string {
 // imports checks that all imports of a schema can be found.
 func (r *resolver) imports(s *source) codegen.Diagnostics {
 	var out codegen.Diagnostics
-	for _, decl := range s.tree.Decls {
-		node, ok := decl.(*ast.ImportNode)
-		if !ok {
-			continue
-		}
+	for _, node := range r.sources.importsOf(s.name) {
 		name := node.Name.AsString()
 		if r.knows(name) {
 			continue

@@ -102,7 +102,7 @@ func (s *source) parse() codegen.Diagnostics {
 	tree, err := parser.Parse(s.name, bytes.NewReader([]byte(s.text)), reporter.NewHandler(c.reporter()))
 	if len(c.found) > 0 || err != nil {
 		c.add(err)
-		return c.found
+		return advise(c.found, sources{s.name: s})
 	}
 	s.tree = tree
 	return slices.Concat(s.rootless(), s.edition(), s.directives())
