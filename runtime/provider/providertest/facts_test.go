@@ -23,7 +23,9 @@ func inMemoryProvider(t *testing.T) *provider.Provider {
 func bare(t *testing.T) *provider.Provider {
 	p := inMemoryProvider(t)
 	p.Name, p.Delays, p.Claims, p.Stats, p.Dead, p.Lend = "bare", nil, nil, nil, nil, nil
-	wrap(p, &hooks{facts: func(provider.JobFacts) provider.JobFacts { return provider.JobFacts{Death: provider.Session, FixedSlots: true} }})
+	wrap(p, &hooks{facts: func(provider.JobFacts) provider.JobFacts {
+		return provider.JobFacts{Death: provider.Session, FixedSlots: true}
+	}})
 	return p
 }
 

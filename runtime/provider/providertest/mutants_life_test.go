@@ -146,10 +146,9 @@ func factsMutants() []mutant {
 		{
 			fails: "facts/constant", says: "not always the same",
 			make: alone(func(_ *provider.Provider, h *hooks) {
-				asked := false
+				var asked atomic.Int64
 				h.facts = func(f provider.JobFacts) provider.JobFacts {
-					asked = !asked
-					f.Confirmed = asked
+					f.Confirmed = asked.Add(1)%2 == 0
 					return f
 				}
 			}),

@@ -153,19 +153,19 @@ func publishMutants() []mutant {
 					f.Durable = true
 					return f
 				}
-				mine := 0
+				var mine atomic.Int64
 				h.publish = func(ctx context.Context, jobs []provider.Job, opts provider.PublishOptions, call publishCall) []provider.Stored {
-					mine = len(jobs)
+					mine.Store(int64(len(jobs)))
 					return call(ctx, jobs, opts)
 				}
-				subscribed := false
+				var subscribed atomic.Bool
 				h.subscribe = func(ctx context.Context, opts provider.SubscribeOptions, call subscribeCall) (provider.Subscription, error) {
-					subscribed = true
+					subscribed.Store(true)
 					return call(ctx, opts)
 				}
 				jobs, end := p.Jobs, p.Close
 				p.Close = func(ctx context.Context) error {
-					if mine == 10 && !subscribed {
+					if mine.Load() == 10 && !subscribed.Load() {
 						drain(ctx, jobs, work)
 					}
 					return end(ctx)

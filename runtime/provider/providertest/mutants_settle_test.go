@@ -140,17 +140,16 @@ func settleMutants() []mutant {
 		}, {
 			fails: "settle/retry starves nobody", says: "others waited",
 			make: alone(func(_ *provider.Provider, h *hooks) { // a job that is retried goes first
-				var first provider.Delivery
+				var first atomic.Pointer[hookedDelivery]
 				h.retry = func(d *hookedDelivery, ctx context.Context, again provider.Again, call retryCall) error {
 					if d.Job().Task == "providertest.v1.Tasks.Greedy" {
-						first = d
+						first.Store(d)
 						return nil
 					}
 					return call(ctx, again)
 				}
 				h.receive = func(_ *hookedSub, ctx context.Context, lanes []string, most int, call receiveCall) ([]provider.Delivery, error) {
-					if d := first; d != nil {
-						first = nil
+					if d := first.Swap(nil); d != nil {
 						return []provider.Delivery{d}, nil
 					}
 					return call(ctx, lanes, most)
