@@ -13,12 +13,15 @@ import (
 	"github.com/backstage-go/backstage/schema"
 )
 
-// A resolver finds what schemas import: in the roots, then among Backstage's own
-// schemas, then among protobuf's.
+// A resolver finds what schemas import: among Backstage's own schemas, then in the
+// roots, then among protobuf's. Backstage's come first, because the generator
+// reads options as this version has them: a copy of another version, or a damaged
+// one, would only add errors that are not the user's.
 type resolver struct {
-	roots   *roots
-	sources sources
-	next    protocompile.Resolver
+	roots    *roots
+	sources  sources
+	own      protocompile.Resolver
+	standard protocompile.Resolver
 	// dir is what roots are printed relative to.
 	dir string
 }
@@ -28,7 +31,10 @@ func newResolver(r *roots, s sources, dir string) *resolver {
 		f, err := schema.Files.Open(name)
 		return protocompile.SearchResult{Source: f}, err
 	})
-	return &resolver{roots: r, sources: s, next: protocompile.WithStandardImports(own), dir: dir}
+	none := protocompile.ResolverFunc(func(string) (protocompile.SearchResult, error) {
+		return protocompile.SearchResult{}, protoregistry.NotFound
+	})
+	return &resolver{roots: r, sources: s, own: own, standard: protocompile.WithStandardImports(none), dir: dir}
 }
 
 // FindFileByPath returns a schema by the name that others import it by.
@@ -36,11 +42,14 @@ func (r *resolver) FindFileByPath(name string) (protocompile.SearchResult, error
 	if s := r.sources[name]; s != nil {
 		return protocompile.SearchResult{AST: s.tree}, nil
 	}
+	if found, err := r.own.FindFileByPath(name); err == nil {
+		return found, nil
+	}
 	if disk := r.find(name); disk != "" {
 		f, err := os.Open(disk)
 		return protocompile.SearchResult{Source: f}, err
 	}
-	found, err := r.next.FindFileByPath(name)
+	found, err := r.standard.FindFileByPath(name)
 	if err != nil {
 		return found, fmt.Errorf("%w: %s", protoregistry.NotFound, r.missing(name).Message)
 	}
@@ -78,8 +87,12 @@ func (r *resolver) knows(name string) bool {
 	if r.sources[name] != nil || r.find(name) != "" {
 		return true
 	}
-	_, err := r.next.FindFileByPath(name)
-	return err == nil
+	for _, next := range []protocompile.Resolver{r.own, r.standard} {
+		if _, err := next.FindFileByPath(name); err == nil {
+			return true
+		}
+	}
+	return false
 }
 
 // missing explains an import that was not found.

@@ -52,8 +52,8 @@ func (p *Project) unusedImports() codegen.Diagnostics {
 }
 
 // strangeCopies returns the copies of Backstage's schemas below the import roots
-// that differ from those in this program. A copy wins over what is built in, so
-// an old one hides new options.
+// that differ from those in this program. Schemas are compiled with what is built
+// in; protoc, buf and editors read the copy, and may see other options.
 func (p *Project) strangeCopies() (codegen.Diagnostics, error) {
 	var out codegen.Diagnostics
 	for _, root := range p.roots.list {
@@ -83,7 +83,7 @@ func strangeCopy(file, root string) codegen.Diagnostic {
 	return codegen.Diagnostic{
 		Severity: codegen.Warning,
 		Pos:      codegen.Position{File: file, Line: 1, Column: 1},
-		Message:  "this copy differs from the schema of this version of Backstage, and is what your schemas are compiled with; replace it:",
+		Message:  "this copy differs from the schema of this version of Backstage, which your schemas are compiled with; protoc, buf and editors read the copy, so replace it:",
 		Paste:    []string{"go tool backstage proto -f " + filepath.ToSlash(root)},
 	}
 }
