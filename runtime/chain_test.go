@@ -102,7 +102,7 @@ func TestNextJobIDs(t *testing.T) {
 		pass(time.Second)
 		r.enqueue(parent) // the same job again, as after a crash
 		pass(time.Second)
-		r.enqueue(job(task("a"), "", backstage.WithID("other parent")))
+		r.enqueue(job(task("a"), "", backstage.WithID("other-parent")))
 		pass(time.Hour)
 		if len(runs) != 3 {
 			r.Fatalf("%d acks with next jobs, want 3", len(runs))

@@ -92,7 +92,7 @@ func (m *making) fail(err error) {
 }
 
 func (m *making) setHeader(key, value string) error {
-	if err := checkText("Header", key, maxKey); err != nil {
+	if err := checkText("Header", key); err != nil {
 		return err
 	}
 	if !utf8.ValidString(value) {
@@ -185,17 +185,4 @@ func (j Job) get() *making {
 		return &making{err: errZeroJob}
 	}
 	return j.made
-}
-
-// checkText refuses names that are empty, too long or not text.
-func checkText(what, s string, most int) error {
-	switch {
-	case s == "":
-		return fmt.Errorf("%s: must not be empty", what)
-	case len(s) > most:
-		return fmt.Errorf("%s(%.20q…): longer than %d bytes", what, s, most)
-	case !utf8.ValidString(s):
-		return fmt.Errorf("%s(%q): not valid UTF-8", what, s)
-	}
-	return nil
 }

@@ -13,10 +13,6 @@ import (
 	"google.golang.org/protobuf/reflect/protoreflect"
 )
 
-// maxKey is the most bytes of a key. A longer one keeps its beginning, for
-// people, and ends in a hash of the whole.
-const maxKey = 200
-
 // KeyPart is a piece of a key: what generated code makes of the literals and the
 // fields of a key template.
 type KeyPart struct {
@@ -75,12 +71,12 @@ func JoinKey(parts ...KeyPart) (string, error) {
 }
 
 func boundKey(key string) string {
-	if len(key) <= maxKey {
+	if len(key) <= maxName {
 		return key
 	}
 	sum := sha256.Sum256([]byte(key))
 	suffix := "#" + hex.EncodeToString(sum[:])
-	return strings.ToValidUTF8(key[:maxKey-len(suffix)], "") + suffix
+	return strings.ToValidUTF8(key[:maxName-len(suffix)], "") + suffix
 }
 
 // escapeKey escapes what separates the parts of a key.

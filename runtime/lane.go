@@ -23,7 +23,7 @@ func (w *Worker) laneSet() (laneSet, error) {
 	queues := w.cfg.Queues
 	if len(queues) == 0 {
 		for _, r := range w.tasks {
-			for _, name := range append([]string{r.Queue}, r.queues...) {
+			for _, name := range r.waitsIn() {
 				queues = append(queues, Queue{Name: name, Weight: 1})
 			}
 		}
@@ -32,9 +32,6 @@ func (w *Worker) laneSet() (laneSet, error) {
 	}
 	set := laneSet{strict: w.cfg.StrictPriority, fixed: w.store.Jobs.Facts().FixedSlots}
 	for _, q := range queues {
-		if slices.ContainsFunc(set.lanes, func(l provider.Lane) bool { return l.Queue == q.Name }) {
-			return laneSet{}, fmt.Errorf("queue %q is named twice", q.Name)
-		}
 		set.lanes = append(set.lanes, provider.Lane{Queue: q.Name})
 		set.weight = append(set.weight, q.Weight)
 	}

@@ -22,7 +22,8 @@ func TestQueuesServed(t *testing.T) {
 		want string
 	}{
 		{"of the tasks", nil, "started on default,old,other,q"},
-		{"configured", []backstage.Queue{{Name: "z"}, {Name: "q", Weight: 3}}, "started on z,q"},
+		{"configured", []backstage.Queue{{Name: "z"}, {Name: "q", Weight: 3}, {Name: "old"}, {Name: "other"}, {Name: "default"}},
+			"started on z,q,old,other,default"},
 	} {
 		inBubbleSub(t, row.name, func(r *rig) {
 			r.start(backstage.WorkerConfig{Queues: row.cfg},
@@ -60,7 +61,9 @@ func TestOnQueueAndServe(t *testing.T) {
 // returns the queues in the order in which the jobs ran.
 func drainOrder(r *rig, n int, cfg backstage.WorkerConfig) []string {
 	seen := newLedger()
+	var queues []string
 	for _, q := range cfg.Queues {
+		queues = append(queues, q.Name)
 		for range n {
 			r.enqueue(job(task("a"), "", backstage.OnQueue(q.Name)))
 		}
@@ -70,7 +73,7 @@ func drainOrder(r *rig, n int, cfg backstage.WorkerConfig) []string {
 		info, _ := backstage.InfoFrom(ctx)
 		seen.write(info.Queue)
 		return nil
-	}))
+	}, backstage.Serve(queues...)))
 	pass(time.Minute)
 	return seen.read()
 }
@@ -126,7 +129,7 @@ func TestFixedSlots(t *testing.T) {
 		}
 		release := make(chan struct{})
 		r.start(backstage.WorkerConfig{Concurrency: 10, Queues: []backstage.Queue{{Name: "a", Weight: 8}, {Name: "b", Weight: 1}, {Name: "c", Weight: 1}}},
-			handle("a", func(context.Context, string) error { <-release; return nil }))
+			handle("a", func(context.Context, string) error { <-release; return nil }, backstage.Serve("b", "c"), backstage.Registration{Queue: "a"}))
 		if !slices.Equal(slots, []int{8, 1, 1}) {
 			r.Errorf("slots %v, want 8, 1, 1", slots)
 		}
@@ -168,7 +171,7 @@ func TestSharesOfSmallLanes(t *testing.T) {
 			for i, w := range row.weight {
 				cfg.Queues = append(cfg.Queues, backstage.Queue{Name: string(rune('a' + i)), Weight: w})
 			}
-			r.start(cfg, handle("a", nothing))
+			r.start(cfg, handle("a", nothing, backstage.Registration{Queue: "a"}))
 			if !slices.Equal(got, row.want) {
 				r.Errorf("%d slots by weights %v are shared as %v, want %v", row.slots, row.weight, got, row.want)
 			}
@@ -178,8 +181,8 @@ func TestSharesOfSmallLanes(t *testing.T) {
 
 func TestFixedSlotsRefuseWhatTheyCannotDo(t *testing.T) {
 	for name, cfg := range map[string]backstage.WorkerConfig{
-		"too many lanes":  {Concurrency: 1, Queues: []backstage.Queue{{Name: "a"}, {Name: "b"}}},
-		"strict priority": {StrictPriority: true, Queues: []backstage.Queue{{Name: "a"}}},
+		"too many lanes":  {Concurrency: 1, Queues: []backstage.Queue{{Name: "default"}, {Name: "b"}}},
+		"strict priority": {StrictPriority: true, Queues: []backstage.Queue{{Name: "default"}}},
 	} {
 		inBubbleSub(t, name, func(r *rig) {
 			r.hooks.facts = func(f *provider.JobFacts) { f.FixedSlots = true }

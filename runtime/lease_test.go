@@ -88,7 +88,7 @@ func TestLostLease(t *testing.T) {
 				here = ctx
 				<-stop
 				return nil
-			}, backstage.Policy{Timeout: time.Hour}))
+			}, backstage.Policy{Timeout: time.Hour}, backstage.Serve("q")))
 			id := r.enqueue(job(task("a"), "", backstage.OnQueue("q"))).ID
 			pass(time.Second)
 			// The first must not take its own job back.
@@ -99,7 +99,7 @@ func TestLostLease(t *testing.T) {
 			r.enqueue(job(task("a"), "", backstage.OnQueue("q"))) // ends the Receive under way
 			pass(time.Second)
 			var second counter
-			r.other().start(backstage.WorkerConfig{Queues: []backstage.Queue{{Name: "q"}}}, handle("a", func(context.Context, string) error { second.add(); return nil }))
+			r.other().start(backstage.WorkerConfig{Queues: []backstage.Queue{{Name: "q"}}}, handle("a", func(context.Context, string) error { second.add(); return nil }, backstage.Serve("q")))
 			pass(40 * time.Second)
 			if second.get() != 2 {
 				r.Fatalf("the second worker ran %d jobs, want the first's two; the log:\n%s", second.get(), r.events)

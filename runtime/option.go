@@ -73,10 +73,11 @@ func Header(key, value string) EdgeOption {
 
 // WithID gives a job its id, in place of a random one. It is what to try again
 // with after an unknown outcome. It is not a dedupe key: two jobs enqueued with
-// one id may both run.
+// one id may both run. It is at most 200 bytes of text that can be printed, without
+// spaces.
 func WithID(id string) EnqueueOption {
 	return enqueueOption(func(m *making) error {
-		if err := checkText("WithID", id, maxKey); err != nil {
+		if err := checkID("WithID", id); err != nil {
 			return err
 		}
 		m.job.ID = id
@@ -84,10 +85,11 @@ func WithID(id string) EnqueueOption {
 	})
 }
 
-// OnQueue lets a job wait in another queue than its task's.
+// OnQueue lets a job wait in another queue than its task's. A queue's name is at
+// most 200 bytes of plain ASCII without spaces, as in a schema.
 func OnQueue(queue string) EnqueueOption {
 	return enqueueOption(func(m *making) error {
-		if err := checkText("OnQueue", queue, maxKey); err != nil {
+		if err := checkName("OnQueue", queue); err != nil {
 			return err
 		}
 		m.job.Queue = queue
@@ -143,8 +145,9 @@ func Intercept(interceptors ...Interceptor) RegisterOption {
 	})
 }
 
-// Serve lets a worker that names no queues serve more queues than the task's
-// own: those where jobs are sent by OnQueue, or where the task waited before.
+// Serve says in which queues a task's jobs wait beside its own: those where they
+// are sent by OnQueue, or where the task waited before. A worker that names no
+// Queues serves these too; one that does must name them all, or Run says so.
 func Serve(queues ...string) RegisterOption {
 	return registerOption(func(r *registered) {
 		r.queues = append(r.queues, queues...)

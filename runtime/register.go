@@ -23,7 +23,11 @@ type Registration struct {
 // Register lets a worker run a task that has no next. Generated code calls it.
 // What is wrong with it is returned by Worker.Run.
 func Register[M proto.Message](w *Worker, task Registration, handle func(context.Context, M) error, opts ...RegisterOption) {
-	RegisterChain(w, task, func(ctx context.Context, in M, _ *Next) error { return handle(ctx, in) }, opts...)
+	var chain func(context.Context, M, *Next) error // stays nil with handle
+	if handle != nil {
+		chain = func(ctx context.Context, in M, _ *Next) error { return handle(ctx, in) }
+	}
+	RegisterChain(w, task, chain, opts...)
 }
 
 // RegisterChain lets a worker run a task that other tasks may follow. Generated
@@ -31,7 +35,7 @@ func Register[M proto.Message](w *Worker, task Registration, handle func(context
 func RegisterChain[M proto.Message](w *Worker, task Registration, handle func(context.Context, M, *Next) error, opts ...RegisterOption) {
 	var none M
 	message := none.ProtoReflect().Type()
-	r := &registered{Registration: task}
+	r := &registered{Registration: task, missing: handle == nil}
 	r.Queue = first(r.Queue, DefaultQueue)
 	r.decode = func(payload []byte) (proto.Message, error) {
 		in := message.New().Interface()
@@ -50,8 +54,12 @@ func RegisterChain[M proto.Message](w *Worker, task Registration, handle func(co
 type registered struct {
 	Registration
 	queues       []string // beyond Queue
+	missing      bool     // there is no handler
 	interceptors []Interceptor
 	decode       func(payload []byte) (proto.Message, error)
 	handle       HandleFunc
 	call         HandleFunc // handle with all interceptors
 }
+
+// waitsIn returns the queues in which jobs of the task may wait.
+func (r *registered) waitsIn() []string { return append([]string{r.Queue}, r.queues...) }

@@ -20,20 +20,32 @@ func TestRunReturnsAllThatIsWrong(t *testing.T) {
 		r.hooks.facts = func(f *provider.JobFacts) { f.Ordered = false }
 		r.hooks.subscribe = func(provider.SubscribeOptions) error { r.Error("it subscribed all the same"); return nil }
 		next := []backstage.Needs{{Task: "later", Delay: true, Dedupe: true, Order: true}}
-		w := r.newWorker(backstage.WorkerConfig{Queues: []backstage.Queue{{Name: "q"}, {Name: "q"}}},
-			handle("twice", nothing), handle("twice", nothing),
+		w := r.newWorker(backstage.WorkerConfig{Queues: []backstage.Queue{{Name: "default"}, {Name: "q"}}},
+			handle("twice", nothing, backstage.Registration{Aliases: []string{"two"}}),
+			handle("twice", nothing, backstage.Registration{Aliases: []string{"two"}}),
 			handle("new", nothing, backstage.Registration{Aliases: []string{"old", "twice"}}),
 			handle("newer", nothing, backstage.Registration{Aliases: []string{"old"}}),
+			handle("lonely", nothing, backstage.Registration{Queue: "mail"}),
+			handle("moved", nothing, backstage.Registration{Queue: "mail"}, backstage.Serve("q")),
+			handle("wide", nothing, backstage.Serve("bulk", "no name")),
+			func(w *backstage.Worker) { backstage.Register[*text](w, backstage.Registration{Name: "hollow"}, nil) },
+			func(w *backstage.Worker) {
+				backstage.RegisterChain[*text](w, backstage.Registration{Name: "void"}, nil)
+			},
 			handle("parent", nothing, backstage.Registration{Next: next}))
 		err := w.Run(r.Context())
 		if err == nil {
 			r.Fatal("Run returned nil")
 		}
 		for _, want := range []string{
-			`name "twice" of task twice is also a name of task twice`,
+			`task twice is registered twice`,
 			`alias "twice" of task new is also a name of task twice`,
 			`alias "old" of task newer is also a name of task new`,
-			`queue "q" is named twice`,
+			`task lonely can never run: its queue "mail" is not among the worker's Queues ("default", "q"); add it, or say with Serve`,
+			`task wide: Serve("bulk"): it is not among the worker's Queues ("default", "q"); add it`,
+			`task wide: Serve("no name"): it has a space or a character that is not plain ASCII`,
+			`task hollow: the handler is nil`,
+			`task void: the handler is nil`,
 			`provider memory has no Delays, which retries of task parent need; lend it some`,
 			`provider memory has no Delays, which delayed jobs of task later need; lend it some`,
 			`provider memory has no Claims, which dedupe keys of task later need; lend it some`,
@@ -41,6 +53,11 @@ func TestRunReturnsAllThatIsWrong(t *testing.T) {
 		} {
 			if !strings.Contains(err.Error(), want) {
 				r.Errorf("Run's error lacks %q:\n%v", want, err)
+			}
+		}
+		for _, unwanted := range []string{"two", "task moved can never"} {
+			if strings.Contains(err.Error(), unwanted) {
+				r.Errorf("Run's error has %q:\n%v", unwanted, err)
 			}
 		}
 		var missing *backstage.MissingError
@@ -218,14 +235,23 @@ func TestReceiveFailedForGood(t *testing.T) {
 	})
 }
 
+// TestConfigurationOutOfRange is refused by the field that is wrong, all at once.
 func TestConfigurationOutOfRange(t *testing.T) {
 	inBubble(t, func(r *rig) {
-		for _, cfg := range []backstage.WorkerConfig{
-			{Concurrency: -1}, {Lease: -1}, {ShutdownGrace: -1}, {PayloadLimit: -1},
-			{Queues: []backstage.Queue{{}}}, {Queues: []backstage.Queue{{Name: "a", Weight: -1}}},
+		for _, row := range []struct {
+			cfg  backstage.WorkerConfig
+			want string
+		}{
+			{backstage.WorkerConfig{Concurrency: -1}, "new worker: Concurrency must not be negative"},
+			{backstage.WorkerConfig{Lease: -1, PayloadLimit: -1}, "new worker: Lease must not be negative\nPayloadLimit must not be negative"},
+			{backstage.WorkerConfig{ShutdownGrace: -1}, "new worker: ShutdownGrace must not be negative"},
+			{backstage.WorkerConfig{Queues: []backstage.Queue{{}}}, "new worker: Queues[0]: Name: must not be empty"},
+			{backstage.WorkerConfig{Queues: []backstage.Queue{{Name: "a b"}}}, `new worker: Queues[0]: Name("a b"): it has a space`},
+			{backstage.WorkerConfig{Queues: []backstage.Queue{{Name: "a", Weight: -1}}}, "new worker: Queues[0]: Weight must not be negative"},
+			{backstage.WorkerConfig{Queues: []backstage.Queue{{Name: "a"}, {Name: "a", Weight: 2}}}, `new worker: Queues[1]: queue "a" is named twice`},
 		} {
-			if _, err := backstage.NewWorker(r.p, cfg); err == nil {
-				r.Errorf("NewWorker(%+v): no error", cfg)
+			if _, err := backstage.NewWorker(r.p, row.cfg); err == nil || !strings.HasPrefix(err.Error(), row.want) {
+				r.Errorf("NewWorker(%+v) = %v, want %q", row.cfg, err, row.want)
 			}
 		}
 		if _, err := backstage.NewClient(r.p, backstage.ClientConfig{PayloadLimit: -1}); err == nil {
@@ -236,6 +262,25 @@ func TestConfigurationOutOfRange(t *testing.T) {
 		}
 		if _, err := backstage.NewWorker(&provider.Provider{}, backstage.WorkerConfig{}); err == nil {
 			r.Error("NewWorker of an empty provider: no error")
+		}
+	})
+}
+
+// TestNextTasksThatRunElsewhereAreLogged, with the queue that somebody must serve.
+func TestNextTasksThatRunElsewhereAreLogged(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		mail := task("mail", func(t *backstage.Task[*text]) { t.Queue = "post" }).Needs()
+		r.start(backstage.WorkerConfig{},
+			handle("a", nothing, backstage.Registration{Next: []backstage.Needs{mail, task("b").Needs(), task("old").Needs()}}),
+			handle("b", nothing, backstage.Registration{Next: []backstage.Needs{mail, task("c").Needs()}, Aliases: []string{"old"}}))
+		want := `level=INFO msg="next tasks that other workers must run" worker=` + r.last.Name() +
+			` tasks="[c (queue \"default\") mail (queue \"post\")]"`
+		if log := r.logs.String(); !strings.Contains(log, want) {
+			r.Errorf("the log lacks %s:\n%s", want, log)
+		}
+		r.other().start(backstage.WorkerConfig{}, handle("b", nothing))
+		if log := r.logs.String(); strings.Count(log, "next tasks") != 1 {
+			r.Errorf("a worker without next tasks logs some:\n%s", log)
 		}
 	})
 }

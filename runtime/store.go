@@ -203,7 +203,7 @@ func (s store) place(jobs []provider.Job, hold, publish func([]provider.Job) []p
 
 // check returns what the provider lacks for a task, or for one job of it.
 func (s store) check(need Needs) []error {
-	if need == (Needs{Task: need.Task}) {
+	if !need.Delay && !need.Dedupe && !need.Order {
 		return nil
 	}
 	var missing []error

@@ -34,13 +34,17 @@ type Task[M proto.Message] struct {
 
 // Needs returns what the task asks of a provider.
 func (t Task[M]) Needs() Needs {
-	return Needs{Task: t.Name, Delay: t.Delay > 0, Dedupe: t.Dedupe != nil, Order: t.OrderingKey != nil}
+	return Needs{Task: t.Name, Queue: first(t.Queue, DefaultQueue),
+		Delay: t.Delay > 0, Dedupe: t.Dedupe != nil, Order: t.OrderingKey != nil}
 }
 
 // Needs is what a task asks of a provider beyond storing jobs.
 type Needs struct {
 	// Task is the task's name on the wire.
 	Task string
+	// Queue is where its jobs wait. Somebody must serve it. Defaults to
+	// DefaultQueue.
+	Queue string
 	// Delay: its jobs wait before their first start.
 	Delay bool
 	// Dedupe: its jobs have a dedupe key.

@@ -33,7 +33,8 @@ type WorkerConfig struct {
 	// to the process. Defaults to the host's name.
 	Name string
 	// Queues are the queues to serve. Defaults to those of the registered tasks,
-	// with equal weight.
+	// with equal weight. A registered task none of whose queues is among them can
+	// never run, and is an error of Run.
 	Queues []Queue
 	// StrictPriority serves the queues in the order of Queues: a later one only
 	// while the earlier ones are empty. Defaults to weights.
@@ -67,7 +68,7 @@ type WorkerConfig struct {
 
 // Queue is a queue that a worker serves.
 type Queue struct {
-	// Name is the queue's name.
+	// Name is the queue's name: at most 200 bytes of plain ASCII without spaces.
 	Name string
 	// Weight is its share of the worker's attention while all queues have work.
 	// Defaults to 1.
@@ -102,15 +103,11 @@ func NewWorker(p *provider.Provider, cfg WorkerConfig) (*Worker, error) {
 	}
 	cfg.Name += "-" + rand.Text()[:8]
 	cfg.Queues = slices.Clone(cfg.Queues)
-	if cfg.Concurrency < 0 || cfg.Lease < 0 || cfg.ShutdownGrace < 0 || cfg.PayloadLimit < 0 {
-		return nil, errors.New("new worker: Concurrency, Lease, ShutdownGrace and PayloadLimit must not be negative")
-	}
 	for i := range cfg.Queues {
-		q := &cfg.Queues[i]
-		q.Weight = first(q.Weight, 1)
-		if q.Name == "" || q.Weight < 0 {
-			return nil, fmt.Errorf("new worker: Queues[%d]: a name is needed, and a weight must not be negative", i)
-		}
+		cfg.Queues[i].Weight = first(cfg.Queues[i].Weight, 1)
+	}
+	if err := cfg.check(); err != nil {
+		return nil, fmt.Errorf("new worker: %w", err)
 	}
 	return &Worker{cfg: cfg, store: store{p}}, nil
 }
@@ -135,6 +132,9 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	w.observe(WorkerStarted{Worker: w.cfg.Name, Queues: s.lanes.names()})
 	w.cfg.Logger.Info("worker started", "worker", w.cfg.Name, "queues", s.lanes.names(), "concurrency", w.cfg.Concurrency)
+	if next := w.elsewhere(s.byName); len(next) > 0 {
+		w.cfg.Logger.Info("next tasks that other workers must run", "worker", w.cfg.Name, "tasks", next)
+	}
 	err = s.run(ctx)
 	w.mu.Lock()
 	w.session = nil
@@ -195,9 +195,8 @@ func (w *Worker) newSession(ctx context.Context) (*session, error) {
 	if len(w.tasks) == 0 {
 		return nil, errors.New("no task is registered; call the Register function of a generated package")
 	}
-	byName, err := w.byName()
-	lanes, laneErr := w.laneSet()
-	if err := errors.Join(err, laneErr, w.missing()); err != nil {
+	byName, lanes, err := w.check()
+	if err != nil {
 		return nil, err
 	}
 	s := newSession(w, byName, lanes)
@@ -220,56 +219,4 @@ func (w *Worker) newSession(ctx context.Context) (*session, error) {
 		return nil, nil
 	}
 	return nil, fmt.Errorf("subscribe: %w", err)
-}
-
-// byName returns the tasks by all names that they accept. Each name has one
-// handler.
-func (w *Worker) byName() (map[string]*registered, error) {
-	byName := make(map[string]*registered)
-	var wrong []error
-	add := func(name, as string, r *registered) {
-		if earlier, taken := byName[name]; taken {
-			wrong = append(wrong, fmt.Errorf("%s %q of task %s is also a name of task %s; a name has one handler", as, name, r.Name, earlier.Name))
-			return
-		}
-		byName[name] = r
-	}
-	for _, r := range w.tasks {
-		add(r.Name, "name", r)
-	}
-	for _, r := range w.tasks {
-		for _, alias := range r.Aliases {
-			add(alias, "alias", r)
-		}
-		r.chain(w.cfg.Interceptors)
-	}
-	return byName, errors.Join(wrong...)
-}
-
-// missing returns what the provider lacks for the registered tasks. Every worker
-// needs to keep jobs for later, because it may meet a task that it does not know.
-func (w *Worker) missing() error {
-	var missing []error
-	if w.store.Delays == nil && w.store.Jobs.Facts().Retries != provider.RetriesAll {
-		for _, r := range w.tasks {
-			missing = append(missing, &MissingError{Provider: w.store.Name, Capability: "Delays",
-				Need: "retries of task " + r.Name, Remedy: w.store.lendRemedy()})
-		}
-	}
-	for _, r := range w.tasks {
-		for _, need := range r.Next {
-			missing = append(missing, w.store.check(need)...)
-		}
-	}
-	return errors.Join(missing...)
-}
-
-// chain puts the interceptors around the handler, the worker's outside.
-func (r *registered) chain(outer []Interceptor) {
-	r.call = r.handle
-	for _, list := range [][]Interceptor{r.interceptors, outer} {
-		for i := len(list) - 1; i >= 0; i-- {
-			r.call = list[i](r.call)
-		}
-	}
 }
