@@ -34,7 +34,7 @@ const (
 // env is what a check works with: a storage, a provider opened on it, and verbs
 // that fail the check when they do not succeed.
 type env struct {
-	T
+	reporter
 	round round
 	h     Harness
 	p     *provider.Provider // opened already
@@ -46,8 +46,8 @@ type env struct {
 	count atomic.Int64
 }
 
-func newEnv(t T, r round, h Harness) *env {
-	e := &env{T: t, round: r, h: h, patience: h.Patience}
+func newEnv(t reporter, r round, h Harness) *env {
+	e := &env{reporter: t, round: r, h: h, patience: h.Patience}
 	if e.patience == 0 {
 		e.patience = time.Minute
 	}

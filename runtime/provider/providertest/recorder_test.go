@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// recorder is a T that a check may fail.
+// recorder is a reporter that a check may fail.
 type recorder struct {
 	ctx    context.Context
 	cancel context.CancelFunc

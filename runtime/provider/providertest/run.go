@@ -63,8 +63,8 @@ func (r round) String() string {
 	return "own"
 }
 
-// T is what a check needs of a *testing.T.
-type T interface {
+// reporter is what a check needs of a *testing.T.
+type reporter interface {
 	Helper()
 	Context() context.Context
 	Cleanup(func())
@@ -117,7 +117,7 @@ func checks() []check {
 }
 
 // on runs one check. A failure is followed by the sentence that it is about.
-func (c check) on(t T, r round, h Harness) {
+func (c check) on(t reporter, r round, h Harness) {
 	t.Helper()
 	e := newEnv(t, r, h)
 	defer func() {
