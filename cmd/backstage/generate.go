@@ -16,8 +16,10 @@ func generateCommand() *command {
 		about: `Generate compiles the schemas of a module and writes Go for them: the messages'
 (*.pb.go, as protoc-gen-go does) and a package for each task service
 (tasks.backstage.go). It needs neither protoc nor buf. Only files whose content
-changed are written, and it says which; what was generated for a task service or
-a schema that is gone is deleted. Nothing is written while a schema has an error.
+changed are written, and it says which. Nothing is written while a schema has an
+error. What was generated for a task service or a schema that is gone, or that
+generates to another folder now, is deleted; a left-over *.pb.go that may be
+somebody else's is left alone, with a warning.
 
 Most modules call it by go generate, with a line in a Go file:
 
@@ -74,6 +76,12 @@ func (g *generation) run(ctx context.Context, c *console, _ []string) error {
 	if !wrong {
 		if changes, err = g.write(project); err != nil {
 			return err
+		}
+		project.Diagnostics = append(project.Diagnostics, changes.Doubtful...)
+		if *g.format == "text" {
+			if err := changes.Doubtful.Render(c.err, nil); err != nil {
+				return err
+			}
 		}
 	}
 	if err := g.print(c, project, changes); err != nil {

@@ -264,11 +264,11 @@ func TestStaleTaskPackagesAreDeletedAndNothingElse(t *testing.T) {
 	})
 	// With roots given, other schemas may exist that this run does not see.
 	project := mustLoad(t, compile.Options{Dir: dir, Roots: []string{"proto"}})
-	stale, err := project.Stale(mustGenerate(t, project))
+	left, err := project.Leftovers(mustGenerate(t, project))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if diff := cmp.Diff([]string{"gen/a/v1/kept/tasks.backstage.go", "gen/a/v1/oldtasks/tasks.backstage.go"}, stale); diff != "" {
+	if diff := cmp.Diff([]string{"gen/a/v1/kept/tasks.backstage.go", "gen/a/v1/oldtasks/tasks.backstage.go"}, left.Stale); diff != "" {
 		t.Errorf("stale with roots given (-want +got):\n%s", diff)
 	}
 	project = mustLoad(t, compile.Options{Dir: dir})

@@ -21,7 +21,7 @@ func (p *Project) Pending(files []File) (Changes, error) {
 		}
 	}
 	slices.Sort(c.Written)
-	stale, err := p.Stale(files)
-	c.Deleted = stale
+	left, err := p.Leftovers(files)
+	c.Deleted, c.Doubtful = left.Stale, left.Doubtful
 	return c, err
 }

@@ -2,14 +2,20 @@ package compile
 
 import (
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
+
+	"github.com/backstage-go/backstage/codegen"
 )
 
 // Changes are what Write did, as paths relative to the module's root, sorted.
 type Changes struct {
 	Written []string
 	Deleted []string
+	// Doubtful warns about generated files that may be left over, and that are
+	// left alone because they may be somebody else's.
+	Doubtful codegen.Diagnostics
 }
 
 // Write writes those files whose content changed, so that the others keep their
@@ -17,10 +23,11 @@ type Changes struct {
 // more. A file that was not generated is never touched.
 func (p *Project) Write(files []File) (Changes, error) {
 	var c Changes
-	stale, err := p.Stale(files)
+	left, err := p.Leftovers(files)
 	if err != nil {
 		return c, err
 	}
+	c.Doubtful = left.Doubtful
 	for _, f := range files {
 		changed, err := writeChanged(filepath.Join(p.Dir, filepath.FromSlash(f.Name)), f.Content)
 		if err != nil {
@@ -30,17 +37,25 @@ func (p *Project) Write(files []File) (Changes, error) {
 			c.Written = append(c.Written, f.Name)
 		}
 	}
-	for _, name := range stale {
-		disk := filepath.Join(p.Dir, filepath.FromSlash(name))
-		if err := os.Remove(disk); err != nil {
+	for _, name := range left.Stale {
+		if err := os.Remove(filepath.Join(p.Dir, filepath.FromSlash(name))); err != nil {
 			return c, err
 		}
-		// The folder goes too if it is empty now; if not, it stays.
-		_ = os.Remove(filepath.Dir(disk))
 		c.Deleted = append(c.Deleted, name)
+		p.removeEmpty(path.Dir(name))
 	}
 	slices.Sort(c.Written)
 	return c, nil
+}
+
+// removeEmpty removes a folder of generated files, and those above, as far as
+// they are empty now.
+func (p *Project) removeEmpty(name string) {
+	for ; name != "."; name = path.Dir(name) {
+		if err := os.Remove(filepath.Join(p.Dir, filepath.FromSlash(name))); err != nil {
+			return // something is in it, and it stays
+		}
+	}
 }
 
 func writeChanged(name, content string) (bool, error) {
