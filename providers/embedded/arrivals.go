@@ -17,7 +17,7 @@ func (a *arrivals) add(e *entry) {
 	t := a.t
 	t.tally(e.q).depth++
 	switch {
-	case e.job.Delay > 0:
+	case e.delay > 0:
 		a.held = append(a.held, e)
 	case e.key != 0:
 		a.keyed = append(a.keyed, e)

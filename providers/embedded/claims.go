@@ -32,21 +32,21 @@ func (t *transaction) claim(scope int64, key, owner string, until int64, confirm
 
 // claimFor takes the claim of a job that is stored in this transaction. It is not
 // taken, and false returned, if another id holds it.
-func (t *transaction) claimFor(job *provider.Job) (provider.Holder, bool) {
+func (t *transaction) claimFor(id string, d provider.Dedupe) (provider.Holder, bool) {
 	until := int64(forever)
-	if !job.Dedupe.UntilDone {
-		until = t.after(job.Dedupe.For)
+	if !d.UntilDone {
+		until = t.after(d.For)
 	}
-	holder := t.claim(scopeOwn, job.Dedupe.Key, job.ID, until, true)
-	return holder, holder.Owner == job.ID
+	holder := t.claim(scopeOwn, d.Key, id, until, true)
+	return holder, holder.Owner == id
 }
 
 // pendingFor reports whether another id has claimed the job's key without having
 // confirmed it.
-func (t *transaction) pendingFor(job *provider.Job) bool {
+func (t *transaction) pendingFor(e *entry) bool {
 	var holder provider.Holder
-	found := t.row(sqlHolder, []any{scopeOwn, job.Dedupe.Key, t.now}, &holder.Owner, &holder.Confirmed)
-	return found && holder.Owner != job.ID && !holder.Confirmed
+	found := t.row(sqlHolder, []any{scopeOwn, e.dedupe.Key, t.now}, &holder.Owner, &holder.Confirmed)
+	return found && holder.Owner != e.id && !holder.Confirmed
 }
 
 // free gives a key back, if the owner has it.

@@ -59,14 +59,9 @@ func (d *delivery) lostLocked() chan struct{} {
 func (d *delivery) Ack(ctx context.Context, next []provider.Job) error {
 	entries := make([]entry, len(next))
 	for i := range next {
-		e, err := newEntry(next[i])
-		if err == nil && e.job.Delay > 0 && !d.sub.store.ownDelays() {
-			err = errNoDelays
-		}
-		if err != nil {
+		if err := entries[i].set(&next[i], d.sub.store.ownDelays()); err != nil {
 			return err
 		}
-		entries[i] = e
 	}
 	for {
 		err := d.settle(ctx, &settlement{kind: endAck, next: entries})

@@ -13,26 +13,35 @@ var (
 	errNoDelays   = errors.New("the job has a delay, and the provider's own delays are replaced")
 )
 
-// entry is a job on its way into the file, with what the file needs to know of it.
+// entry is a job on its way into the file: its record, and of the job no more than
+// the file needs to know, because a provider.Job is several times as large.
 type entry struct {
-	job  provider.Job
-	body []byte
-	key  int64
+	id     string
+	queue  string
+	delay  time.Duration
+	dedupe provider.Dedupe
+	key    int64
+	body   []byte
+	at     int // its place in the call
 	// filled in by a transaction:
 	q, n int64
 }
 
-// newEntry makes a job's record. It runs in the caller's goroutine, so that the
-// writer only writes.
-func newEntry(job provider.Job) (entry, error) {
+// set makes a job's record. It runs in the caller's goroutine, so that the writer
+// only writes.
+func (e *entry) set(job *provider.Job, ownDelays bool) error {
 	if job.ID == "" || job.Task == "" || job.Queue == "" {
-		return entry{}, errIncomplete
+		return errIncomplete
 	}
-	body, err := provider.Marshal(&job)
+	if job.Delay > 0 && !ownDelays {
+		return errNoDelays
+	}
+	body, err := provider.Marshal(job)
 	if err != nil {
-		return entry{}, err
+		return err
 	}
-	return entry{job: job, body: body, key: hashKey(job.OrderingKey)}, nil
+	*e = entry{id: job.ID, queue: job.Queue, delay: job.Delay, dedupe: job.Dedupe, key: hashKey(job.OrderingKey), body: body}
+	return nil
 }
 
 // hashKey makes an ordering key a number, never 0. Two keys with one number wait

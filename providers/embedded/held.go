@@ -43,7 +43,7 @@ func (t *transaction) heldUntil(scope, due int64) {
 // hold keeps a job for its time. A copy of it that is held already is replaced,
 // and keeps its place in its key.
 func (t *transaction) hold(scope int64, e *entry) {
-	due := t.after(e.job.Delay)
+	due := t.after(e.delay)
 	if old := t.heldCopy(scope, e); old != nil {
 		if old.q == e.q && old.key == e.key {
 			t.exec(sqlSetBody, e.body, old.n)
@@ -56,7 +56,7 @@ func (t *transaction) hold(scope int64, e *entry) {
 	}
 	e.n = t.next()
 	t.insertJobs([]*entry{e})
-	t.insertHeld(heldRow{n: e.n, scope: scope, q: e.q, due: due, idh: hash(e.job.ID)})
+	t.insertHeld(heldRow{n: e.n, scope: scope, q: e.q, due: due, idh: hash(e.id)})
 }
 
 // uncount takes back what arrivals counted for a job that replaces one.
@@ -68,9 +68,17 @@ func (t *transaction) uncount(scope, q int64) {
 
 // heldCopy finds a held copy of a job in the same state.
 func (t *transaction) heldCopy(scope int64, e *entry) *heldRow {
-	for _, h := range t.heldByID(scope, e.job.ID) {
-		if old, err := provider.Unmarshal(h.body); err == nil && old.SameStamp(&e.job) {
-			return &h
+	found := t.heldByID(scope, e.id)
+	if len(found) == 0 {
+		return nil
+	}
+	job, err := provider.Unmarshal(e.body)
+	if err != nil {
+		return nil
+	}
+	for i := range found {
+		if old, err := provider.Unmarshal(found[i].body); err == nil && old.SameStamp(&job) {
+			return &found[i]
 		}
 	}
 	return nil
@@ -105,23 +113,23 @@ type delays struct {
 func (d *delays) Hold(ctx context.Context, jobs []provider.Job) []provider.Stored {
 	results := make([]provider.Stored, len(jobs))
 	entries := make([]entry, 0, len(jobs))
-	places := make([]int, 0, len(jobs))
 	for i := range jobs {
 		results[i] = provider.Stored{ID: jobs[i].ID, Outcome: provider.OutcomeRefused}
-		e, err := newEntry(jobs[i])
-		if err != nil {
+		e := entry{}
+		if err := e.set(&jobs[i], true); err != nil {
 			results[i].Err = err
 			continue
 		}
-		entries, places = append(entries, e), append(places, i)
+		e.at = i
+		entries = append(entries, e)
 	}
-	for done := 0; done < len(entries); {
-		n := portion(entries[done:])
-		outcome, err := d.hold(ctx, entries[done:done+n])
-		for _, at := range places[done : done+n] {
-			results[at].Outcome, results[at].Err = outcome, err
+	for len(entries) > 0 {
+		n := portion(entries)
+		outcome, err := d.hold(ctx, entries[:n])
+		for i := range entries[:n] {
+			results[entries[i].at].Outcome, results[entries[i].at].Err = outcome, err
 		}
-		done += n
+		entries = entries[n:]
 	}
 	return results
 }
@@ -131,7 +139,7 @@ func (d *delays) hold(ctx context.Context, entries []entry) (provider.Outcome, e
 		scope := d.scope.id(t)
 		for i := range entries {
 			e := &entries[i]
-			e.q = t.queue(scope, e.job.Queue)
+			e.q = t.queue(scope, e.queue)
 			if scope == scopeOwn {
 				t.tally(e.q).depth++
 			}

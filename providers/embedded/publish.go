@@ -18,27 +18,21 @@ const (
 func (s *store) Publish(ctx context.Context, jobs []provider.Job, opts provider.PublishOptions) []provider.Stored {
 	results := make([]provider.Stored, len(jobs))
 	entries := make([]entry, 0, len(jobs))
-	places := make([]int, 0, len(jobs))
 	for i := range jobs {
 		results[i] = provider.Stored{ID: jobs[i].ID, Outcome: provider.OutcomeRefused}
-		e, err := newEntry(jobs[i])
-		if err == nil && e.job.Delay > 0 && !s.ownDelays() {
-			err = errNoDelays
-		}
-		if err != nil {
+		entries = entries[:len(entries)+1]
+		e := &entries[len(entries)-1]
+		if err := e.set(&jobs[i], s.ownDelays()); err != nil {
 			results[i].Err = err
+			entries = entries[:len(entries)-1]
 			continue
 		}
-		entries, places = append(entries, e), append(places, i)
+		e.at = i
 	}
-	stored := make([]provider.Stored, 0, len(entries))
 	for len(entries) > 0 {
 		n := portion(entries)
-		stored = append(stored, s.publish(ctx, entries[:n], opts)...)
+		s.publish(ctx, entries[:n], opts, results)
 		entries = entries[n:]
-	}
-	for i, at := range places {
-		results[at] = stored[i]
 	}
 	return results
 }
@@ -55,35 +49,41 @@ func portion(entries []entry) int {
 	return len(entries)
 }
 
-// publish stores what fits into one transaction.
-func (s *store) publish(ctx context.Context, entries []entry, opts provider.PublishOptions) []provider.Stored {
-	if err := ctx.Err(); err != nil {
-		return allRefused(entries, err)
-	}
-	if !s.calls.enter() {
-		return allRefused(entries, provider.ErrClosed)
-	}
-	defer s.calls.leave()
-	p := newPublication(entries, opts, s.ownClaims())
-	if err := s.writer.submit(p); err != nil {
-		return allRefused(entries, err)
-	}
-	switch p.await(ctx, patience) {
-	case fateAnswered:
-		return p.results
-	case fateAbandoned:
-		return p.abandoned(s.writer.whyLate(ctx))
-	default:
-		return p.unknown(ctx.Err())
+// publish stores what fits into one transaction, and puts the answers where they
+// belong.
+func (s *store) publish(ctx context.Context, entries []entry, opts provider.PublishOptions, results []provider.Stored) {
+	p, became, err := s.submitted(ctx, entries, opts)
+	for i := range entries {
+		at := entries[i].at
+		switch became {
+		case fateAnswered:
+			results[at] = p.places[i].result
+		case fateAbandoned:
+			results[at] = p.abandoned(i, err)
+		default:
+			results[at] = provider.Stored{ID: entries[i].id, Outcome: provider.OutcomeUnknown, Err: err}
+		}
 	}
 }
 
-func allRefused(entries []entry, err error) []provider.Stored {
-	results := make([]provider.Stored, len(entries))
-	for i := range entries {
-		results[i] = provider.Stored{ID: entries[i].job.ID, Outcome: provider.OutcomeRefused, Err: err}
+// submitted hands entries to the writer, and waits for what becomes of them.
+func (s *store) submitted(ctx context.Context, entries []entry, opts provider.PublishOptions) (*publication, fate, error) {
+	p := newPublication(entries, opts, s.ownClaims())
+	if err := ctx.Err(); err != nil {
+		return p, fateAbandoned, err
 	}
-	return results
+	if !s.calls.enter() {
+		return p, fateAbandoned, provider.ErrClosed
+	}
+	defer s.calls.leave()
+	if err := s.writer.submit(p); err != nil {
+		return p, fateAbandoned, err
+	}
+	became := p.await(ctx, patience)
+	if became == fateAnswered {
+		return p, became, nil
+	}
+	return p, became, s.writer.whyLate(ctx)
 }
 
 // publication is a call of Publish. Jobs that find no room in their queue, or
@@ -95,9 +95,15 @@ type publication struct {
 	bounded bool // a full queue makes it wait
 	claims  bool // it takes its jobs' claims
 
-	results []provider.Stored // on record; OutcomeUnknown: not yet
-	staged  []provider.Stored // what this transaction did
-	waits   []error           // why a job was not admitted
+	places []placed
+}
+
+// placed is what became of an entry.
+type placed struct {
+	result provider.Stored  // OutcomeUnknown: nothing is on record yet
+	staged provider.Outcome // what this transaction does
+	holder string           // of its key, if it is a duplicate
+	wait   error            // why it is not admitted
 }
 
 func newPublication(entries []entry, opts provider.PublishOptions, ownClaims bool) *publication {
@@ -105,9 +111,7 @@ func newPublication(entries []entry, opts provider.PublishOptions, ownClaims boo
 		request: newRequest(), entries: entries,
 		bounded: !opts.Accepted,
 		claims:  ownClaims && !opts.Accepted && !opts.Claimed,
-		results: make([]provider.Stored, len(entries)),
-		staged:  make([]provider.Stored, len(entries)),
-		waits:   make([]error, len(entries)),
+		places:  make([]placed, len(entries)),
 	}
 }
 
@@ -118,24 +122,24 @@ func (p *publication) light() bool { return false }
 func (p *publication) stage(t *transaction) {
 	var stuck map[chained]error
 	for i := range p.entries {
-		p.staged[i], p.waits[i] = provider.Stored{}, nil
-		if p.results[i].Outcome != provider.OutcomeUnknown {
+		at, e := &p.places[i], &p.entries[i]
+		at.wait = nil
+		if at.result.Outcome != provider.OutcomeUnknown {
 			continue
 		}
-		e := &p.entries[i]
-		e.q = t.queue(scopeOwn, e.job.Queue)
+		e.q = t.queue(scopeOwn, e.queue)
 		wait := stuck[chained{e.q, 0}]
 		if wait == nil && e.key != 0 {
 			wait = stuck[chained{e.q, e.key}]
 		}
 		if wait == nil {
-			p.staged[i], wait = p.admit(t, e)
+			at.staged, at.holder, wait = p.admit(t, e)
 		}
 		if wait != nil {
 			if stuck == nil {
 				stuck = make(map[chained]error)
 			}
-			p.waits[i] = wait
+			at.wait = wait
 			stuck[chained{e.q, waitingKey(e, wait)}] = wait
 		}
 	}
@@ -153,38 +157,39 @@ func waitingKey(e *entry, wait error) int64 {
 	return e.key
 }
 
-// admit stores one job, or says why it must wait.
-func (p *publication) admit(t *transaction, e *entry) (provider.Stored, error) {
+// admit stores one job, or says whose key keeps it out, or why it must wait.
+func (p *publication) admit(t *transaction, e *entry) (outcome provider.Outcome, holder string, wait error) {
 	if p.bounded && !t.room(e.q) {
-		return provider.Stored{}, provider.ErrQueueFull
+		return provider.OutcomeUnknown, "", provider.ErrQueueFull
 	}
-	if p.claims && e.job.Dedupe.Key != "" {
-		holder, ok := t.claimFor(&e.job)
+	if p.claims && e.dedupe.Key != "" {
+		holder, ok := t.claimFor(e.id, e.dedupe)
 		if !ok && !holder.Confirmed {
-			return provider.Stored{}, provider.ErrDedupePending
+			return provider.OutcomeUnknown, "", provider.ErrDedupePending
 		}
 		if !ok {
-			return provider.Stored{ID: e.job.ID, Outcome: provider.OutcomeDuplicate, Holder: holder.Owner}, nil
+			return provider.OutcomeDuplicate, holder.Owner, nil
 		}
 	}
 	t.incoming.add(e)
-	return provider.Stored{ID: e.job.ID, Outcome: provider.OutcomeStored}, nil
+	return provider.OutcomeStored, "", nil
 }
 
 // finish takes over what is on record, and answers or parks.
 func (p *publication) finish(w *writer, err error) {
 	waiting := false
-	for i := range p.entries {
-		if p.results[i].Outcome != provider.OutcomeUnknown {
+	for i := range p.places {
+		at := &p.places[i]
+		if at.result.Outcome != provider.OutcomeUnknown {
 			continue
 		}
 		switch {
 		case err != nil:
-			p.results[i] = provider.Stored{ID: p.entries[i].job.ID, Outcome: notStored(err), Err: err}
-		case p.waits[i] != nil:
+			at.result = provider.Stored{ID: p.entries[i].id, Outcome: notStored(err), Err: err}
+		case at.wait != nil:
 			waiting = true
 		default:
-			p.results[i] = p.staged[i]
+			at.result = provider.Stored{ID: p.entries[i].id, Outcome: at.staged, Holder: at.holder}
 		}
 	}
 	if !waiting {
@@ -204,26 +209,15 @@ func notStored(err error) provider.Outcome {
 	return provider.OutcomeRefused
 }
 
-// abandoned returns what is known when the caller has taken the call back.
-func (p *publication) abandoned(why error) []provider.Stored {
-	for i := range p.results {
-		if p.results[i].Outcome != provider.OutcomeUnknown {
-			continue
-		}
-		err := why
-		if p.waits[i] != nil {
-			err = fmt.Errorf("%w: %w", p.waits[i], why)
-		}
-		p.results[i] = provider.Stored{ID: p.entries[i].job.ID, Outcome: provider.OutcomeRefused, Err: err}
+// abandoned returns what is known of an entry when the caller has taken the call
+// back.
+func (p *publication) abandoned(i int, why error) provider.Stored {
+	at := &p.places[i]
+	if at.result.Outcome != provider.OutcomeUnknown {
+		return at.result
 	}
-	return p.results
-}
-
-// unknown returns that nothing is known, because a transaction is under way.
-func (p *publication) unknown(why error) []provider.Stored {
-	results := make([]provider.Stored, len(p.entries))
-	for i := range p.entries {
-		results[i] = provider.Stored{ID: p.entries[i].job.ID, Outcome: provider.OutcomeUnknown, Err: why}
+	if at.wait != nil {
+		why = fmt.Errorf("%w: %w", at.wait, why)
 	}
-	return results
+	return provider.Stored{ID: p.entries[i].id, Outcome: provider.OutcomeRefused, Err: why}
 }

@@ -78,18 +78,19 @@ func (t *transaction) replay(address string) provider.Stored {
 	if !found || l.raw || err != nil {
 		return refused
 	}
-	e, err := newEntry(job.Replay(time.Unix(0, t.now)))
-	if err != nil {
+	again := job.Replay(time.Unix(0, t.now))
+	e := new(entry)
+	if err := e.set(&again, true); err != nil {
 		refused.Err = err
 		return refused
 	}
 	if t.w.store.ownClaims() && job.Dedupe.Key != "" {
-		if holder, ok := t.claimFor(&job); !ok {
+		if holder, ok := t.claimFor(job.ID, job.Dedupe); !ok {
 			return claimedBy(job.ID, holder)
 		}
 	}
 	e.q = l.q
-	t.incoming.add(&e)
+	t.incoming.add(e)
 	t.dropLetter(l)
 	return provider.Stored{ID: job.ID, Outcome: provider.OutcomeStored}
 }

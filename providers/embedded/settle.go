@@ -98,7 +98,7 @@ func (t *transaction) refuse(s *settlement) error {
 		return nil
 	}
 	for i := range s.next {
-		if job := &s.next[i].job; job.Dedupe.Key != "" && t.pendingFor(job) {
+		if e := &s.next[i]; e.dedupe.Key != "" && t.pendingFor(e) {
 			return provider.ErrDedupePending
 		}
 	}
@@ -184,12 +184,12 @@ func (t *transaction) done(s *settlement) {
 func (t *transaction) handOff(s *settlement) {
 	for i := range s.next {
 		e := &s.next[i]
-		if s.claims && e.job.Dedupe.Key != "" {
-			if _, ok := t.claimFor(&e.job); !ok {
+		if s.claims && e.dedupe.Key != "" {
+			if _, ok := t.claimFor(e.id, e.dedupe); !ok {
 				continue
 			}
 		}
-		e.q = t.queue(scopeOwn, e.job.Queue)
+		e.q = t.queue(scopeOwn, e.queue)
 		t.incoming.add(e)
 	}
 }
