@@ -20,6 +20,7 @@ var (
 	errTooNew  = errors.New("the job needs a newer version of backstage")
 	errExpired = errors.New("the job did not start in time")
 	errCrashed = errors.New("workers that ran the job died, again and again")
+	errWaits   = errors.New("workers that ran the job died, and another such job runs here: one at a time")
 )
 
 // jobKey tells jobs apart in this process: two enqueues with one id are two jobs.
@@ -190,6 +191,7 @@ func (s *session) call(e *execution) (end ending) {
 	if e.isLost.Load() {
 		ctx.cancel(ErrLeaseLost)
 	}
+	s.logRun(e)
 	if s.cfg.Observer != nil {
 		s.cfg.Observer(RunStarted{Job: e.run.Info(), Waited: started.Sub(e.job.FirstDue)})
 	}

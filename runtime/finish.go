@@ -20,11 +20,13 @@ func (s *session) returned(e *execution, end ending, started time.Time) {
 		s.stuck--
 	}
 	s.mu.Unlock()
+	now := time.Now()
+	took, late := now.Sub(started), !now.Before(e.deadline)
+	s.logEnd(e, end, took, late)
 	if s.cfg.Observer == nil {
 		return
 	}
-	now := time.Now()
-	event := RunEnded{Job: e.run.Info(), Result: end.how.result(), Err: end.err, Took: now.Sub(started), Late: !now.Before(e.deadline)}
+	event := RunEnded{Job: e.run.Info(), Result: end.how.result(), Err: end.err, Took: took, Late: late}
 	if end.how == skipped {
 		event.Reason, event.Guard, event.Err = end.err.Error(), end.guard, nil
 	}
@@ -162,14 +164,7 @@ func lostButStored(err error) bool {
 
 // settled reports what became of a delivery.
 func (s *session) settled(e *execution, st settlement) {
-	if st.verb == verbDead {
-		s.cfg.Logger.Error("a job is dead-lettered", "job", e.job.ID, "task", e.job.Task, "queue", e.job.Queue,
-			"class", st.failure.Class, "error", st.failure.Message)
-	}
-	if st.verb == verbRetry && st.again.Why == provider.FailedAgain {
-		s.cfg.Logger.Warn("a job failed and is retried", "job", e.job.ID, "task", e.job.Task, "attempt", st.again.Failure.Attempt,
-			"after", st.again.After, "class", st.again.Failure.Class, "error", st.again.Failure.Message)
-	}
+	s.logSettled(e, st)
 	if s.cfg.Observer == nil {
 		return
 	}

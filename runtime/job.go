@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"maps"
+	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -122,6 +123,12 @@ func (m *making) stamped(now time.Time) provider.Job {
 	job.Enqueued = now
 	job.FirstDue = now.Add(job.Delay)
 	return job
+}
+
+// String names the job in logs, by its task and its id: never by its payload.
+func (j Job) String() string {
+	m := j.get()
+	return first(strings.TrimSpace(m.job.Task+" "+m.job.ID), "zero job")
 }
 
 // ID returns the job's id.

@@ -45,9 +45,10 @@ type session struct {
 	suspects int        // suspects that are not settled
 	fewer    *sync.Cond // there are fewer of them, or the worker stops
 	stuck    int
-	soon     context.Context  // of settlements that begin now; it ends by itself, or with settling
-	soonFrom time.Time        // when it was made
-	troubles map[string]error // what health reports, by what it concerns
+	soon     context.Context    // of settlements that begin now; it ends by itself, or with settling
+	soonFrom time.Time          // when it was made
+	troubles map[string]error   // what health reports, by what it concerns
+	parks    map[string]parkLog // by task
 }
 
 func newSession(w *Worker, byName map[string]*registered, lanes laneSet) *session {
@@ -62,6 +63,7 @@ func newSession(w *Worker, byName map[string]*registered, lanes laneSet) *sessio
 		running:  make(map[jobKey]*execution),
 		watched:  make(map[<-chan struct{}]*watch),
 		troubles: make(map[string]error),
+		parks:    make(map[string]parkLog),
 	}
 	s.recent.keep = 2 * w.cfg.Lease
 	s.handlers, s.cancelHandler = context.WithCancelCause(context.Background())
@@ -293,13 +295,4 @@ func (s *session) health() error {
 		errs = append(errs, fmt.Errorf("%d of %d handlers are stuck", s.stuck, s.cfg.Concurrency))
 	}
 	return errors.Join(errs...)
-}
-
-func (s *session) providerReported(e provider.Event) {
-	s.observe(ProviderReported{Event: e})
-	level := s.cfg.Logger.Warn
-	if e.Kind == provider.Reconnected || e.Kind == provider.Unblocked || e.Kind == provider.Resumed {
-		level = s.cfg.Logger.Info
-	}
-	level("provider: "+string(e.Kind), "provider", e.Provider, "queue", e.Queue, "count", e.Count, "message", e.Message, "error", e.Err)
 }

@@ -58,6 +58,7 @@ type settlement struct {
 	next    []provider.Job   // of verbAck
 	again   provider.Again   // of verbRetry
 	failure provider.Failure // of verbDead
+	parked  error            // why, of a verbRetry that parks
 }
 
 // settling is a delivery and what decides about it.
@@ -105,9 +106,9 @@ func settle(e ending, s settling) settlement {
 		if s.tooOld(0) {
 			return s.dead(e, provider.ClassUnknownTask, 0)
 		}
-		return again(provider.ParkedAgain, min(s.park(), s.age()))
+		return parked(e, min(s.park(), s.age()))
 	case suspectWaits:
-		return again(provider.ParkedAgain, growing(100*time.Millisecond, 5*time.Second, s.job.Counters.Parks))
+		return parked(e, growing(100*time.Millisecond, 5*time.Second, s.job.Counters.Parks))
 	case startUnknown:
 		return again(provider.StartedAgain, 0)
 
@@ -145,6 +146,12 @@ func (s settling) failure(e ending, class string, attempt int32) provider.Failur
 
 func again(why provider.Why, after time.Duration) settlement {
 	return settlement{verb: verbRetry, again: provider.Again{Why: why, After: after}}
+}
+
+func parked(e ending, after time.Duration) settlement {
+	st := again(provider.ParkedAgain, after)
+	st.parked = e.err
+	return st
 }
 
 // attempt is the number of the run, counted by failures.

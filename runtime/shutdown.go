@@ -14,6 +14,7 @@ const cancelledGrace = 5 * time.Second
 // stop ends a session: it waits for handlers, cancels those that are left,
 // settles or releases, and closes the subscription.
 func (s *session) stop() error {
+	s.cfg.Logger.Info("worker stopping: waiting for its handlers", "worker", s.cfg.Name, "handlers", s.left(), "at_most", s.cfg.ShutdownGrace)
 	if !s.quiet(s.cfg.ShutdownGrace) {
 		s.cancelHandler(ErrShutdown)
 		s.quiet(cancelledGrace)

@@ -42,7 +42,7 @@ func (s *session) alone(e *execution) (end ending, run bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.suspect != nil {
-		return ending{how: suspectWaits}, false
+		return ending{how: suspectWaits, err: errWaits}, false
 	}
 	s.suspect = e
 	for s.suspects > 1 && s.handlers.Err() == nil {

@@ -140,7 +140,11 @@ func (w *Worker) Run(ctx context.Context) error {
 	w.session = nil
 	w.mu.Unlock()
 	w.observe(WorkerStopped{Worker: w.cfg.Name, Err: err})
-	w.cfg.Logger.Info("worker stopped", "worker", w.cfg.Name, "error", err)
+	if err != nil {
+		w.cfg.Logger.Error("worker stopped", "worker", w.cfg.Name, "error", err)
+	} else {
+		w.cfg.Logger.Info("worker stopped", "worker", w.cfg.Name)
+	}
 	return err
 }
 

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"strconv"
 	"strings"
 	"time"
 )
@@ -183,6 +184,23 @@ const (
 	// like any other; if it is not a redelivery it may run at once.
 	StartedAgain
 )
+
+// String returns what happened, in a word or two.
+func (w Why) String() string {
+	switch w {
+	case 0:
+		return "none"
+	case FailedAgain:
+		return "failed"
+	case SnoozedAgain:
+		return "snoozed"
+	case ParkedAgain:
+		return "parked"
+	case StartedAgain:
+		return "start recorded"
+	}
+	return "why " + strconv.Itoa(int(w))
+}
 
 // Again says how a job is to be run another time.
 type Again struct {

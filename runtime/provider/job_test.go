@@ -141,6 +141,16 @@ func TestSameStamp(t *testing.T) {
 	}
 }
 
+func TestWhysReadWell(t *testing.T) {
+	for why, want := range map[Why]string{
+		0: "none", FailedAgain: "failed", SnoozedAgain: "snoozed", ParkedAgain: "parked", StartedAgain: "start recorded", 9: "why 9",
+	} {
+		if got := why.String(); got != want {
+			t.Errorf("Why %d prints %q, want %q", int(why), got, want)
+		}
+	}
+}
+
 func TestRecordedStart(t *testing.T) {
 	j := least()
 	j.Counters.Crashes = 5
