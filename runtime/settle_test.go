@@ -97,7 +97,8 @@ func TestSettlementTable(t *testing.T) {
 		t.Run(row.name, func(t *testing.T) {
 			t.Parallel()
 			got := settle(row.end, settling{job: &row.job, policy: policy, now: now, worker: "w"})
-			if diff := cmp.Diff(row.want, got, cmp.AllowUnexported(settlement{}, provider.Job{}, provider.Failure{})); diff != "" {
+			same := cmp.Comparer(func(a, b error) bool { return a == b })
+			if diff := cmp.Diff(row.want, got, same, cmp.AllowUnexported(settlement{}, provider.Job{}, provider.Failure{})); diff != "" {
 				t.Errorf("settlement (-want +got):\n%s", diff)
 			}
 		})
