@@ -12,7 +12,7 @@ const (
 	// pendingFor is how long a claim holds whose job is not yet known to be
 	// stored: longer than any publish takes, short enough that a client which
 	// died in between does not keep a key.
-	pendingFor = time.Minute
+	pendingFor = 30 * time.Second
 	// pendingPoll is how often a claim that another job has pending is tried.
 	pendingPoll = 50 * time.Millisecond
 )
