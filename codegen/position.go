@@ -40,6 +40,11 @@ func positionAt(file protoreflect.FileDescriptor, path protoreflect.SourcePath) 
 	return Position{File: file.Path()}
 }
 
+// PositionOf returns the place of a service's name.
+func PositionOf(s *protogen.Service) Position {
+	return positionAt(s.Desc.ParentFile(), append(append(protoreflect.SourcePath{}, s.Location.Path...), anyName))
+}
+
 // positionIn returns the place of something inside an element of a schema.
 func positionIn(file *protogen.File, element protogen.Location, path ...int32) Position {
 	whole := append(append(protoreflect.SourcePath{}, element.Path...), path...)

@@ -24,6 +24,7 @@ name of a live task. Warnings are what works but hardly was meant:
   - a then that leads to a deprecated task
   - queues that differ only in case or separators
   - imports that are not used
+  - schemas without any task service
   - a copy of Backstage's options of another version
 
 ` + whichSchemas,

@@ -163,6 +163,7 @@ func (p *Project) check() error {
 			p.Diagnostics = append(p.Diagnostics, codegen.CheckFile(file)...)
 		}
 	}
+	p.Diagnostics = append(p.Diagnostics, p.withoutTasks()...)
 	return nil
 }
 
