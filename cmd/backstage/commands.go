@@ -35,6 +35,10 @@ func overview() string {
 		fmt.Fprintf(&b, "  %-9s %s\n", cmd.name, cmd.summary)
 	}
 	fmt.Fprintf(&b, "  %-9s %s\n", "help", "what is above, or more about one command")
+	b.WriteString("\nAbout schemas (backstage help TOPIC):\n\n")
+	for _, t := range topics() {
+		fmt.Fprintf(&b, "  %-9s %s\n", t.name, t.summary)
+	}
 	b.WriteString("\nStart with: backstage init shop. More about each: backstage help COMMAND.\n" +
 		"The options of schemas are explained in backstage/v1/options.proto,\nwhich backstage proto DIR writes.\n")
 	return b.String()

@@ -43,6 +43,9 @@ func (c *console) unknown(name string) int {
 	for _, cmd := range commands() {
 		names = append(names, cmd.name)
 	}
+	for _, t := range topics() {
+		names = append(names, t.name)
+	}
 	if near := codegen.Nearest(name, names); near != "" {
 		fmt.Fprintf(c.err, "; did you mean %q?", near)
 	}
@@ -50,10 +53,14 @@ func (c *console) unknown(name string) int {
 	return exitUsage
 }
 
-// help prints what is known of a command, or of all.
+// help prints what is known of a command or a topic, or of all.
 func (c *console) help(names []string) int {
 	if len(names) == 0 {
 		fmt.Fprint(c.out, overview())
+		return exitOK
+	}
+	if t, ok := findTopic(names[0]); ok {
+		fmt.Fprint(c.out, t.page())
 		return exitOK
 	}
 	cmd := find(names[0])

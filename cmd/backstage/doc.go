@@ -8,7 +8,8 @@
 //	backstage graph         # which task may follow which
 //	backstage proto proto   # the options' file, for protoc, buf and editors
 //
-// backstage help COMMAND says more about each. A module keeps the generator of
+// backstage help COMMAND says more about each; backstage help keys and durations say
+// how these are written in schemas. A module keeps the generator of
 // the version that it runs with when it calls it as a tool of its own:
 //
 //	go get -tool github.com/backstage-go/backstage/cmd/backstage

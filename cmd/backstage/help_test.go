@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"fmt"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 )
@@ -60,6 +62,47 @@ func TestTheOverviewNamesEveryCommand(t *testing.T) {
 			t.Errorf("no %s in the overview:\n%s", cmd.name, help.stdout)
 		}
 	}
+}
+
+// What the pages say is what the generator takes and refuses: each example stands
+// in a schema here.
+func TestTopicsSayWhatSchemasTake(t *testing.T) {
+	t.Parallel()
+	for _, topic := range topics() {
+		got := plain("help", topic.name)
+		if got.code != exitOK || got.stderr != "" || !strings.Contains(plain("help").stdout, "\n  "+topic.name+" ") {
+			t.Errorf("help %s: %+v", topic.name, got)
+		}
+		for line := range strings.Lines(got.stdout) {
+			if len([]rune(line)) > 90 || strings.HasSuffix(line, " \n") {
+				t.Errorf("a line too long for a terminal, or with white space at its end: %q", line)
+			}
+		}
+		examples := regexp.MustCompile(`([a-z_]+): ("[^"]+")`).FindAllStringSubmatch(got.stdout, -1)
+		if len(examples) < 4 {
+			t.Fatalf("help %s has %d examples", topic.name, len(examples))
+		}
+		dir := t.TempDir()
+		put(t, dir, "go.mod", "module example.com/shop\n")
+		put(t, dir, "proto/shop/v1/shop_tasks.proto", schemaWith(examples))
+		if got := backstage(t, dir, "generate"); got.code != exitOK || got.stderr != "" {
+			t.Errorf("the examples of help %s: %+v", topic.name, got)
+		}
+	}
+}
+
+// schemaWith is a schema with a task for each option.
+func schemaWith(options [][]string) string {
+	var b strings.Builder
+	b.WriteString("syntax = \"proto3\";\npackage shop.v1;\nimport \"backstage/v1/options.proto\";\nimport \"google/protobuf/empty.proto\";\n" +
+		"option go_package = \"example.com/shop/gen/shop/v1;shopv1\";\nservice ShopTasks {\n")
+	for i, o := range options {
+		more := map[string]string{"dedupe": ` dedupe_for: "1h"`, "dedupe_for": ` dedupe: "{order_id}"`}[o[1]]
+		fmt.Fprintf(&b, "  rpc T%d(Order) returns (google.protobuf.Empty) {\n    option (backstage.v1.task) = {%s: %s%s};\n  }\n", i, o[1], o[2], more)
+	}
+	b.WriteString("}\nmessage Order {\n  string order_id = 1;\n  string customer_id = 2;\n  string tenant = 3;\n" +
+		"  message Customer { string id = 1; }\n  Customer customer = 4;\n}\n")
+	return b.String()
 }
 
 func TestTheVersionIsOneLine(t *testing.T) {
