@@ -31,7 +31,7 @@ type claimed struct {
 }
 
 func newReception(s *subscription, lanes []int64, most int) *reception {
-	return &reception{request: newRequest(), sub: s, lanes: lanes, most: most, sweep: true, early: make(chan starting, 1)}
+	return &reception{request: s.store.writer.newRequest(), sub: s, lanes: lanes, most: most, sweep: true, early: make(chan starting, 1)}
 }
 
 func (r *reception) light() bool { return false }
@@ -55,7 +55,7 @@ func (r *reception) finish(w *writer, err error) {
 // never started.
 func (w *writer) giveBack(r *reception) {
 	list, run := r.got.list, r.got.run
-	_ = w.submit(newErrand(func(t *transaction) error {
+	_ = w.submit(w.newErrand(func(t *transaction) error {
 		for i := range list {
 			t.putBack(&list[i], run)
 		}

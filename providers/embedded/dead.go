@@ -38,7 +38,7 @@ func (t *transaction) bury(s *settlement) {
 		return
 	}
 	t.tally(d.q).dead++
-	t.exec(sqlBury, t.next(), d.q, t.now, d.job.Task, s.last.Class, d.job.ID, 0, s.body)
+	t.exec(sqlBury, t.next(), d.q, t.now, d.job.Task, s.class, d.job.ID, 0, s.body)
 	if s.claims {
 		t.free(scopeOwn, d.job.Dedupe.Key, d.job.ID)
 	}

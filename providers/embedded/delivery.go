@@ -78,7 +78,7 @@ func (d *delivery) Retry(ctx context.Context, again provider.Again) error {
 	if err != nil {
 		return err
 	}
-	return d.settle(ctx, &settlement{kind: endRetry, body: body, again: again})
+	return d.settle(ctx, &settlement{kind: endRetry, body: body, after: again.After})
 }
 
 // DeadLetter gives the job up: provider.Delivery.
@@ -88,7 +88,7 @@ func (d *delivery) DeadLetter(ctx context.Context, f provider.Failure) error {
 	if err != nil {
 		return err
 	}
-	return d.settle(ctx, &settlement{kind: endDead, body: body, last: f})
+	return d.settle(ctx, &settlement{kind: endDead, body: body, class: f.Class})
 }
 
 // Release gives the job back: provider.Delivery.
@@ -118,12 +118,12 @@ func (d *delivery) settle(ctx context.Context, s *settlement) error {
 		return err
 	}
 	w := d.sub.store.writer
-	s.request, s.d, s.claims = newRequest(), d, d.sub.store.ownClaims()
+	s.request, s.d, s.claims = w.newRequest(), d, d.sub.store.ownClaims()
 	if err := w.submit(s); err != nil {
 		d.withdraw()
 		return err
 	}
-	switch s.await(ctx, patience) {
+	switch w.await(ctx, &s.request) {
 	case fateAnswered:
 		return s.err
 	case fateAbandoned:

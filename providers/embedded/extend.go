@@ -81,7 +81,7 @@ var errDoubt = errors.New("a settlement that failed may be on record")
 // Extend is the heartbeat: provider.Subscription.
 func (s *subscription) Extend(ctx context.Context, deliveries []provider.Delivery) []error {
 	errs := make([]error, len(deliveries))
-	e := &extension{request: newRequest(), sub: s}
+	e := &extension{request: s.store.writer.newRequest(), sub: s}
 	places := make([]int, 0, len(deliveries))
 	for i := range deliveries {
 		d, ok := deliveries[i].(*delivery)
@@ -114,7 +114,7 @@ func (s *subscription) heartbeat(ctx context.Context, e *extension) error {
 	if err := s.store.writer.submit(e); err != nil {
 		return err
 	}
-	if e.await(ctx, patience) != fateAnswered {
+	if s.store.writer.await(ctx, &e.request) != fateAnswered {
 		return s.store.writer.whyLate(ctx)
 	}
 	return e.err

@@ -208,7 +208,7 @@ func (s *store) storing(ctx context.Context, run func(t *transaction) error) (pr
 		return provider.OutcomeRefused, provider.ErrClosed
 	}
 	defer s.calls.leave()
-	fate, err := s.writer.sendKnowing(ctx, newErrand(run))
+	fate, err := s.writer.sendKnowing(ctx, s.writer.newErrand(run))
 	switch {
 	case err == nil:
 		return provider.OutcomeStored, nil

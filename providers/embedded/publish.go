@@ -68,7 +68,7 @@ func (s *store) publish(ctx context.Context, entries []entry, opts provider.Publ
 
 // submitted hands entries to the writer, and waits for what becomes of them.
 func (s *store) submitted(ctx context.Context, entries []entry, opts provider.PublishOptions) (*publication, fate, error) {
-	p := newPublication(entries, opts, s.ownClaims())
+	p := s.newPublication(entries, opts)
 	if err := ctx.Err(); err != nil {
 		return p, fateAbandoned, err
 	}
@@ -79,7 +79,7 @@ func (s *store) submitted(ctx context.Context, entries []entry, opts provider.Pu
 	if err := s.writer.submit(p); err != nil {
 		return p, fateAbandoned, err
 	}
-	became := p.await(ctx, patience)
+	became := s.writer.await(ctx, &p.request)
 	if became == fateAnswered {
 		return p, became, nil
 	}
@@ -106,11 +106,11 @@ type placed struct {
 	wait   error            // why it is not admitted
 }
 
-func newPublication(entries []entry, opts provider.PublishOptions, ownClaims bool) *publication {
+func (s *store) newPublication(entries []entry, opts provider.PublishOptions) *publication {
 	return &publication{
-		request: newRequest(), entries: entries,
+		request: s.writer.newRequest(), entries: entries,
 		bounded: !opts.Accepted,
-		claims:  ownClaims && !opts.Accepted && !opts.Claimed,
+		claims:  s.ownClaims() && !opts.Accepted && !opts.Claimed,
 		places:  make([]placed, len(entries)),
 	}
 }

@@ -10,8 +10,8 @@ import (
 // wants, a piece.
 type request struct {
 	state atomic.Int32
-	done  chan struct{}
-	err   error // read after done
+	done  chan struct{} // receives the answer
+	err   error         // read after done
 }
 
 // The states of a request. Queued ones may be taken by the writer or abandoned by
@@ -26,7 +26,23 @@ const (
 	orphaned
 )
 
-func newRequest() request { return request{done: make(chan struct{})} }
+// newRequest uses a channel of one that has been answered, because a channel is
+// as large as all the rest of a call.
+func (w *writer) newRequest() request {
+	if done, ok := w.answered.Get().(chan struct{}); ok {
+		return request{done: done}
+	}
+	return request{done: make(chan struct{}, 1)}
+}
+
+// await waits for the answer until ctx ends.
+func (w *writer) await(ctx context.Context, r *request) fate {
+	became := r.await(ctx, patience)
+	if became == fateAnswered {
+		w.answered.Put(r.done)
+	}
+	return became
+}
 
 func (r *request) base() *request { return r }
 
@@ -40,7 +56,7 @@ func (r *request) answer(err error) bool {
 	if !r.state.CompareAndSwap(taken, answered) {
 		return false
 	}
-	close(r.done)
+	r.done <- struct{}{}
 	return true
 }
 
@@ -109,19 +125,19 @@ func (e *errand) finish(_ *writer, err error) {
 	e.answer(err)
 }
 
-func newErrand(run func(t *transaction) error) *errand {
-	return &errand{request: newRequest(), run: run}
+func (w *writer) newErrand(run func(t *transaction) error) *errand {
+	return &errand{request: w.newRequest(), run: run}
 }
 
 // do runs an errand. Its results may be read after a nil error only, and after an
 // error of its own.
 func (w *writer) do(ctx context.Context, run func(t *transaction) error) error {
-	return w.send(ctx, newErrand(run))
+	return w.send(ctx, w.newErrand(run))
 }
 
 // doFreeing is do for what only gives room back.
 func (w *writer) doFreeing(ctx context.Context, run func(t *transaction) error) error {
-	e := newErrand(run)
+	e := w.newErrand(run)
 	e.frees = true
 	return w.send(ctx, e)
 }
@@ -139,7 +155,7 @@ func (w *writer) sendKnowing(ctx context.Context, e *errand) (fate, error) {
 	if err := w.submit(e); err != nil {
 		return fateAbandoned, err
 	}
-	became := e.await(ctx, patience)
+	became := w.await(ctx, &e.request)
 	if became != fateAnswered {
 		return became, w.whyLate(ctx)
 	}

@@ -3,6 +3,7 @@ package embedded
 import (
 	"database/sql"
 	"slices"
+	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -24,10 +25,10 @@ type settlement struct {
 	request
 	d     *delivery
 	kind  ending
-	next  []entry          // endAck
-	body  []byte           // endRetry, endDead, and endRelease if the record changes
-	again provider.Again   // endRetry
-	last  provider.Failure // endDead, endForeign
+	next  []entry       // endAck
+	body  []byte        // endRetry, endDead, endForeign, and endRelease if the record changes
+	after time.Duration // endRetry
+	class string        // endDead
 
 	claims bool  // the provider's claims are its own
 	own    error // why this one is refused, though the transaction is fine
@@ -157,7 +158,7 @@ func (t *transaction) end(s *settlement) bool {
 		return true
 	case endRetry:
 		t.exec(sqlSetBody, s.body, d.n)
-		t.again(d, s.again)
+		t.again(d, s.after)
 		return false
 	case endRelease:
 		if s.body != nil {
@@ -196,13 +197,13 @@ func (t *transaction) handOff(s *settlement) {
 
 // again lets a job wait for another run. With an ordering key it keeps its place;
 // otherwise it goes to the end of its queue when it is due.
-func (t *transaction) again(d *delivery, again provider.Again) {
+func (t *transaction) again(d *delivery, after time.Duration) {
 	pos := d.pos
-	if again.After > 0 {
+	if after > 0 {
 		if d.key == 0 {
 			pos = 0
 		}
-		t.insertHeld(heldRow{n: d.n, scope: scopeOwn, q: d.q, due: t.after(again.After), idh: hash(d.job.ID), pos: pos})
+		t.insertHeld(heldRow{n: d.n, scope: scopeOwn, q: d.q, due: t.after(after), idh: hash(d.job.ID), pos: pos})
 		return
 	}
 	if d.key == 0 {

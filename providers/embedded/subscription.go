@@ -129,6 +129,7 @@ func (s *subscription) receive(ctx context.Context, lanes []int64, most int) ([]
 	case c := <-r.early:
 		early = s.decode(c)
 	case <-r.done:
+		r.done <- struct{}{} // for await
 	case <-ctx.Done():
 	}
 	if r.await(ctx, orphanPatience) != fateAnswered {

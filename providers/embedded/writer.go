@@ -29,6 +29,8 @@ type writer struct {
 	looked time.Time // when look was last called
 	timer  *time.Timer
 
+	answered sync.Pool // channels of requests
+
 	mu      sync.Mutex
 	waiting []piece
 	spare   []piece
