@@ -3,7 +3,6 @@ package backstage
 import (
 	"context"
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -56,7 +55,7 @@ func NewClient(p *provider.Provider, cfg ClientConfig) (*Client, error) {
 // Enqueue stores jobs, of one task or of several, and returns a receipt for each,
 // in their order. All are checked before any is sent: if one is invalid, none is
 // sent. The error joins the *EnqueueError of each job that was not stored or may
-// not be. When ctx ends, what is not known to be stored is Refused or Unknown.
+// not be, what is wrong first, and counts those that were not sent for it. When ctx ends, what is not known to be stored is Refused or Unknown.
 func (c *Client) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 	return c.enqueue(ctx, jobs)
 }
@@ -136,8 +135,8 @@ func (c *Client) refuse(jobs []Job) ([]Receipt, error) {
 // invalid returns why a job cannot be stored.
 func (c *Client) invalid(job Job) error {
 	made := job.get()
-	if made.err != nil {
-		return made.err
+	if err := made.err(); err != nil {
+		return err
 	}
 	if size := len(made.job.Payload); size > c.cfg.PayloadLimit {
 		return &TooLargeError{Task: made.job.Task, Size: size, Limit: c.cfg.PayloadLimit}
@@ -148,9 +147,11 @@ func (c *Client) invalid(job Job) error {
 	return errors.Join(append(c.store.check(need), c.store.tooLong(need, delay))...)
 }
 
-func receiptsOf(jobs []provider.Job, stored []provider.Stored) ([]Receipt, error) {
+// receiptsOf tells callers what became of jobs; addresses are those of the dead
+// letters that they were, if so.
+func receiptsOf(jobs []provider.Job, stored []provider.Stored, addresses ...string) ([]Receipt, error) {
 	receipts := make([]Receipt, len(jobs))
-	var failed []error
+	var failed, unsent []error
 	for i, s := range stored {
 		r := Receipt{ID: jobs[i].ID, Outcome: s.Outcome}
 		switch s.Outcome {
@@ -158,11 +159,20 @@ func receiptsOf(jobs []provider.Job, stored []provider.Stored) ([]Receipt, error
 		case Duplicate:
 			r.ID, r.Duplicate = s.Holder, true
 		default:
-			r.Err = &EnqueueError{ID: jobs[i].ID, Task: jobs[i].Task, Outcome: s.Outcome,
-				Err: first(s.Err, errNoReason)}
-			failed = append(failed, r.Err)
+			why := &EnqueueError{ID: jobs[i].ID, Task: jobs[i].Task, Outcome: s.Outcome, Err: first(s.Err, errNoReason)}
+			if len(addresses) > 0 {
+				why.Address = addresses[i]
+			}
+			if r.Err = why; why.Err == errOther {
+				unsent = append(unsent, why)
+			} else {
+				failed = append(failed, why)
+			}
 		}
 		receipts[i] = r
+	}
+	if len(unsent) > 0 {
+		failed = append(failed, &unsentError{unsent})
 	}
 	if len(failed) == 1 {
 		return receipts, failed[0]
@@ -177,8 +187,12 @@ var errNoReason = errors.New("the provider gave no reason")
 // again. A job with a dedupe key takes its claim again; if another job holds it,
 // the receipt says Duplicate with that job's id, and the dead letter stays. A
 // replay that is cut off leaves no job out of both places; replaying again is
-// safe, and runs a job twice, under its one id, at worst.
+// safe, and runs a job twice, under its one id, at worst. The error joins the
+// *EnqueueError of each that was not replayed or may not be, with its address.
 func Replay(ctx context.Context, p *provider.Provider, addresses ...string) ([]Receipt, error) {
+	if p == nil {
+		return nil, errors.New("replay: the provider is nil")
+	}
 	if p.Dead == nil {
 		return nil, &MissingError{Provider: p.Name, Capability: "dead letters", Need: "replays", Remedy: "use a provider that keeps them"}
 	}
@@ -187,11 +201,12 @@ func Replay(ctx context.Context, p *provider.Provider, addresses ...string) ([]R
 	for i, address := range addresses {
 		letter, err := p.Dead.Get(ctx, address)
 		if err != nil {
-			stored[i] = provider.Stored{Outcome: Refused, Err: fmt.Errorf("dead letter %q: %w", address, err)}
+			stored[i] = provider.Stored{Outcome: Refused, Err: store{p}.named(err)}
 			continue
 		}
 		jobs[i] = letter.Job
 		stored[i] = store{p}.replay(ctx, letter)
+		stored[i].Err = store{p}.named(stored[i].Err)
 	}
-	return receiptsOf(jobs, stored)
+	return receiptsOf(jobs, stored, addresses...)
 }

@@ -24,13 +24,16 @@ func TestInvalidJobs(t *testing.T) {
 		job  backstage.Job
 		want string
 	}{
-		{"zero Job", backstage.Job{}, "the job is the zero Job"},
+		{"zero Job", backstage.Job{}, "enqueue: not stored: the job is the zero Job"},
 		{"zero Job with options", backstage.Job{}.With(backstage.In(time.Hour)), "the job is the zero Job"},
-		{"nil payload", backstage.NewJob(task("a"), nil), "task a: the payload is nil"},
-		{"not UTF-8", job(task("a"), "\xff"), "UTF-8"},
-		{"too large", job(task("a"), strings.Repeat("x", 2<<20)), "task a: payload has"},
-		{"empty dedupe key", job(keyed, ""), `task keyed: dedupe: field "value" is empty; set it, or write {value?}`},
-		{"empty ordering key", job(ordered, ""), `task ordered: ordering_key: field "value" is empty`},
+		{"nil payload", backstage.NewJob(task("a"), nil), ": not stored: the payload is nil"},
+		{"not UTF-8", job(task("a"), "\xff"), ": not stored: payload field value is not valid UTF-8"},
+		{"too large", job(task("a"), strings.Repeat("x", 2<<20)), ": not stored: payload has"},
+		{"empty dedupe key", job(keyed, ""), `: not stored: dedupe: field "value" is empty; set it, or write {value?}`},
+		{"empty ordering key", job(ordered, ""), `: not stored: ordering_key: field "value" is empty`},
+		{"several things at once", job(keyed, "", backstage.In(-time.Second), backstage.WithID("id"), backstage.OnQueue(""), backstage.WithTimeout(-1)),
+			`enqueue keyed id: not stored: dedupe: field "value" is empty; set it, or write {value?} in the template if an empty one is meant; ` +
+				"In(-1s): a delay cannot be negative; OnQueue: must not be empty; WithTimeout(-1ns): must be positive"},
 		{"negative delay", job(task("a"), "", backstage.In(-time.Second)), "In(-1s)"},
 		{"a delay of centuries", job(task("a"), "", backstage.In(math.MaxInt64)), "In(2562047h"},
 		{"a time in centuries", job(task("a"), "", backstage.At(time.Date(9999, 1, 1, 0, 0, 0, 0, time.UTC))), "At(9999"},

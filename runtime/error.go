@@ -3,6 +3,7 @@ package backstage
 import (
 	"errors"
 	"fmt"
+	"strings"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -28,13 +29,18 @@ var (
 	errOther   = errors.New("not sent, because another job of the batch is invalid")
 )
 
-// EnqueueError says why one job was not enqueued. Outcome is Refused (the job is
-// not stored) or Unknown (it may be); ID is what to try again with.
+// EnqueueError says why one job was not enqueued, or not replayed. Outcome is
+// Refused (the job is not stored) or Unknown (it may be); ID is what to try again
+// with.
 type EnqueueError struct {
-	// ID is the job's.
+	// ID is the job's. Empty for the zero Job and for a dead letter that was not
+	// found.
 	ID string
-	// Task is the name of its task.
+	// Task is the name of its task. Empty like ID.
 	Task string
+	// Address is that of the dead letter which was to be replayed; empty for an
+	// enqueue.
+	Address string
 	// Outcome is Refused or Unknown.
 	Outcome Outcome
 	// Err is the reason.
@@ -43,15 +49,40 @@ type EnqueueError struct {
 
 // Error says which job, whether it is stored, and why not.
 func (e *EnqueueError) Error() string {
+	what, why := strings.TrimSpace("enqueue "+jobName(e.Task, e.ID)), withoutTask(e.Err, e.Task)
+	if e.Address != "" {
+		letter := fmt.Sprintf("dead letter %q", e.Address)
+		why = strings.TrimPrefix(why, letter+": ") // some providers name it too
+		what = "replay " + letter
+		if name := jobName(e.Task, e.ID); name != "" {
+			what += " (" + name + ")"
+		}
+	}
 	stored := "not stored"
 	if e.Outcome == Unknown {
 		stored = "perhaps stored"
 	}
-	return fmt.Sprintf("enqueue %s %s: %s: %v", e.Task, e.ID, stored, e.Err)
+	return what + ": " + stored + ": " + why
 }
+
+// jobName names a job by what is known of it.
+func jobName(task, id string) string { return strings.TrimSpace(task + " " + id) }
 
 // Unwrap returns the reason.
 func (e *EnqueueError) Unwrap() error { return e.Err }
+
+// unsentError is the errors of the jobs that were not sent because of another in
+// their batch: one line for all.
+type unsentError struct{ errs []error }
+
+func (e *unsentError) Error() string {
+	if len(e.errs) == 1 {
+		return "1 other job of the batch was not sent for that"
+	}
+	return fmt.Sprintf("%d other jobs of the batch were not sent for that", len(e.errs))
+}
+
+func (e *unsentError) Unwrap() []error { return e.errs }
 
 // EmptyKeyError says that a field of a key template has no value.
 type EmptyKeyError struct {

@@ -2,9 +2,9 @@ package backstage
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"maps"
-	"strings"
 	"time"
 	"unicode/utf8"
 
@@ -25,8 +25,8 @@ type making struct {
 	message protoreflect.MessageType
 	needs   Needs
 	delay   time.Duration
-	at      time.Time // in place of delay, if set
-	err     error     // why the job cannot be stored
+	at      time.Time     // in place of delay, if set
+	invalid *invalidError // why the job cannot be stored
 }
 
 // NewJob makes a job of a task. Generated code calls it. What is wrong with the
@@ -56,12 +56,13 @@ func newMaking[M proto.Message](task Task[M], in M) *making {
 		delay:   task.Delay,
 	}
 	if !in.ProtoReflect().IsValid() {
-		m.fail(fmt.Errorf("task %s: the payload is nil", task.Name))
+		m.fail(errors.New("the payload is nil"))
 		return m
 	}
-	payload, err := proto.MarshalOptions{Deterministic: true}.Marshal(in)
+	payload, err := marshal(in)
 	if err != nil {
 		m.fail(err)
+		return m
 	}
 	m.job.Payload = payload
 	if task.Dedupe != nil {
@@ -83,13 +84,6 @@ func newMaking[M proto.Message](task Task[M], in M) *making {
 		m.job.OrderingKey = key
 	}
 	return m
-}
-
-// fail keeps the first error.
-func (m *making) fail(err error) {
-	if m.err == nil {
-		m.err = err
-	}
 }
 
 func (m *making) setHeader(key, value string) error {
@@ -127,8 +121,7 @@ func (m *making) stamped(now time.Time) provider.Job {
 
 // String names the job in logs, by its task and its id: never by its payload.
 func (j Job) String() string {
-	m := j.get()
-	return first(strings.TrimSpace(m.job.Task+" "+m.job.ID), "zero job")
+	return first(jobName(j.Task(), j.ID()), "zero job")
 }
 
 // ID returns the job's id.
@@ -172,9 +165,9 @@ func (j Job) Message() proto.Message {
 	return message
 }
 
-// Err returns why the job cannot be stored, whatever the provider: an empty key
-// field, an option out of range.
-func (j Job) Err() error { return j.get().err }
+// Err returns why the job cannot be stored, whatever the provider: empty key
+// fields, options out of range, all that is wrong.
+func (j Job) Err() error { return j.get().err() }
 
 // With returns a copy of the job with more options, for interceptors.
 func (j Job) With(opts ...EnqueueOption) Job {
@@ -189,7 +182,7 @@ func (j Job) With(opts ...EnqueueOption) Job {
 
 func (j Job) get() *making {
 	if j.made == nil {
-		return &making{err: errZeroJob}
+		return &making{invalid: &invalidError{errs: []error{errZeroJob}}}
 	}
 	return j.made
 }

@@ -34,8 +34,8 @@ func Add[M proto.Message](next *Next, task Task[M], edge string, in M, opts ...E
 	}
 	m.job.Edge = edge
 	next.steps.jobs = append(next.steps.jobs, Job{m})
-	if m.err != nil && next.steps.err == nil {
-		next.steps.err = fmt.Errorf("edge %s: %w", edge, m.err)
+	if err := m.err(); err != nil && next.steps.err == nil {
+		next.steps.err = fmt.Errorf("edge %s: %w", edge, err)
 	}
 }
 

@@ -122,6 +122,7 @@ func (s *session) receive(ctx context.Context) error {
 			s.take(e)
 		}
 		if err != nil && ctx.Err() == nil {
+			err = s.store.named(err)
 			s.trouble("receive", err)
 			return fmt.Errorf("receive: %w", err)
 		}
@@ -265,6 +266,7 @@ func (s *session) promote(ctx context.Context) {
 		if time.Since(began) > time.Minute {
 			failures = 0
 		}
+		err = s.store.named(err)
 		s.trouble("promote delayed jobs", err)
 		s.observe(PromoterFailed{Err: err})
 		s.cfg.Logger.Error("delayed jobs are not promoted, trying again", "error", err)

@@ -32,7 +32,7 @@ func (s *session) stop() error {
 	defer cancel()
 	err := s.sub.Close(ctx)
 	if err != nil {
-		err = fmt.Errorf("close subscription: %w", err)
+		err = fmt.Errorf("close subscription: %w", s.store.named(err))
 	}
 	if left += int(s.cutOff.Load()); left > 0 {
 		err = errors.Join(err, fmt.Errorf("%d jobs were not settled before the worker stopped; they are delivered again after their lease", left))

@@ -105,8 +105,8 @@ func TestClientCheckNamesEveryTaskAndCapability(t *testing.T) {
 			task("d").Needs(),
 		)
 		want := []string{
-			`provider memory has no Delays, which delayed jobs of task a need; lend it some, for example p.Delays, p.Claims = redis.Lend("memory")`,
-			`provider memory has no Claims, which dedupe keys of task b need; lend it some, for example p.Delays, p.Claims = redis.Lend("memory")`,
+			`provider memory has no Delays, which delayed jobs of task a need; lend it some from a store that has them: p.Delays, p.Claims = store.Lend("memory")`,
+			`provider memory has no Claims, which dedupe keys of task b need; lend it some from a store that has them: p.Delays, p.Claims = store.Lend("memory")`,
 			`provider memory has no order per key, which ordering keys of task c need; run the task on a provider that keeps order, or remove its ordering_key`,
 		}
 		if err == nil || !slices.Equal(strings.Split(err.Error(), "\n"), want) {

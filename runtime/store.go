@@ -16,7 +16,22 @@ type store struct{ *provider.Provider }
 
 // publish stores jobs of a client.
 func (s store) publish(ctx context.Context, jobs []provider.Job) []provider.Stored {
-	return s.put(ctx, jobs, provider.PublishOptions{Claimed: s.claimsLent()})
+	stored := s.put(ctx, jobs, provider.PublishOptions{Claimed: s.claimsLent()})
+	for i := range stored {
+		stored[i].Err = s.named(stored[i].Err)
+	}
+	return stored
+}
+
+// named says what is closed, where an error says no more than that.
+func (s store) named(err error) error {
+	switch {
+	case err != provider.ErrClosed:
+		return err
+	case s.claimsLent() || s.delaysLent():
+		return fmt.Errorf("provider %s, or a store that lends to it, is %w", s.Name, err)
+	}
+	return fmt.Errorf("provider %s is %w", s.Name, err)
 }
 
 // promoted stores jobs that were held and are due.
@@ -100,7 +115,8 @@ func (s store) cancel(ctx context.Context, id string) (bool, error) {
 		return false, &MissingError{Provider: s.Name, Capability: "held jobs that are found by id",
 			Need: "cancellations", Remedy: "lend it Delays of a store that has them"}
 	}
-	return s.Delays.Cancel(ctx, id)
+	found, err := s.Delays.Cancel(ctx, id)
+	return found, s.named(err)
 }
 
 // replay returns one dead letter to its queue, its claim first where that is
@@ -245,7 +261,7 @@ func (s store) longest() time.Duration {
 }
 
 func (s store) lendRemedy() string {
-	return fmt.Sprintf("lend it some, for example p.Delays, p.Claims = redis.Lend(%q)", s.Name)
+	return fmt.Sprintf("lend it some from a store that has them: p.Delays, p.Claims = store.Lend(%q)", s.Name)
 }
 
 // claimTTL is how long a confirmed claim holds.

@@ -222,5 +222,5 @@ func (w *Worker) newSession(ctx context.Context) (*session, error) {
 	case ctx.Err() != nil:
 		return nil, nil
 	}
-	return nil, fmt.Errorf("subscribe: %w", err)
+	return nil, fmt.Errorf("subscribe: %w", w.store.named(err))
 }
