@@ -49,6 +49,21 @@
 // dead-letter the job. Snoozes, parks (nobody here knows the task) and shutdowns
 // count as nothing.
 //
+// # For operators
+//
+// A job that was given up is in the provider's dead letters, with its reason and
+// its last failures, until somebody decides: p.Dead.List shows them, [Replay]
+// returns them to their queues, p.Dead.Discard removes them. p.Stats has the
+// numbers of each queue: how many wait and for how long, run, are held for later,
+// are dead. [Worker.Health] says what is not well. The types are those of package
+// provider.
+//
+// A worker logs what somebody should know to WorkerConfig.Logger, never payloads:
+// at Error what is dead-lettered or stuck, at Warn failures, parks (nobody here
+// knows the task; once a minute and task) and lost leases, at Info starts, stops,
+// and jobs that run again because their worker had died. An [Observer] is told
+// everything, for metrics.
+//
 // # Precedence
 //
 // A policy given at enqueue wins over the task's, the task's over its service's,

@@ -1,7 +1,8 @@
 // Package provider is the contract between the runtime and a broker. The runtime
 // decides what must happen to a delivery (ack, retry, dead-letter); a provider
-// knows how its broker does it. Users of Backstage do not need this package;
-// authors of providers do, and package providertest holds them to it.
+// knows how its broker does it. Code that enqueues and handles jobs does not need
+// this package. Operators' tools do, for dead letters and numbers ([DeadLetters],
+// [Stats]), and so do authors of providers, whom package providertest holds to it.
 //
 // A [Provider] is a struct of small interfaces. A nil one means that the broker
 // cannot: the runtime then refuses what needs it, by name, when a client or a
