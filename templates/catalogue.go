@@ -72,33 +72,57 @@ func (c Catalogue) Markdown(w io.Writer) error {
 	return render(w, "catalogue.md.tmpl", c)
 }
 
-// Table lines the tasks up below each other, without the columns in which no
-// task has anything.
+// Table lines the tasks up below each other.
 func (s Service) Table() (string, error) {
-	columns := []column{
-		{"TASK", func(t Task) string { return t.Short + mark(t.Deprecated, " (deprecated)") }},
-		{"QUEUE", func(t Task) string { return t.Options["queue"].Value }},
-		{"RUNS", Task.Runs},
-		{"WAITS", Task.Waits},
-		{"ONE JOB PER", Task.OneJobPer},
-		{"IN ORDER BY", func(t Task) string { return t.OrderingKey }},
-		{"THEN", func(t Task) string { return strings.Join(s.Local(t.Next), ", ") }},
-		{"ALSO CALLED", Task.otherNames},
-		{"OWNER", func(t Task) string { return oneLine(t.Owner) }},
-	}
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
-	rows := make([][]string, len(s.Tasks)+1)
-	for _, c := range columns {
-		c.addTo(rows, s.Tasks)
-	}
-	for _, row := range rows {
-		if _, err := io.WriteString(w, "  "+strings.Join(row, "\t")+"\n"); err != nil {
+	for i, row := range s.rows("-") {
+		line := strings.Join(row, "\t")
+		if i == 0 {
+			line = strings.ToUpper(line)
+		}
+		if _, err := io.WriteString(w, "  "+line+"\n"); err != nil {
 			return "", err
 		}
 	}
 	err := w.Flush()
 	return trimLines(b.String()), err
+}
+
+// MarkdownTable is the same table for a page.
+func (s Service) MarkdownTable() string {
+	var b strings.Builder
+	for i, row := range s.rows("–") {
+		for j := range row {
+			row[j] = cell(row[j])
+		}
+		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
+		if i == 0 {
+			b.WriteString("|" + strings.Repeat(" --- |", len(row)) + "\n")
+		}
+	}
+	return b.String()
+}
+
+// rows are the titles and the tasks, without the columns in which no task has
+// anything; none stands where one task has nothing.
+func (s Service) rows(none string) [][]string {
+	columns := []column{
+		{"task", func(t Task) string { return t.Short + mark(t.Deprecated, " (deprecated)") }},
+		{"queue", func(t Task) string { return t.Options["queue"].Value }},
+		{"runs", Task.Runs},
+		{"waits", Task.Waits},
+		{"one job per", Task.OneJobPer},
+		{"in order by", func(t Task) string { return t.OrderingKey }},
+		{"then", func(t Task) string { return strings.Join(s.Local(t.Next), ", ") }},
+		{"also called", Task.otherNames},
+		{"owner", func(t Task) string { return oneLine(t.Owner) }},
+	}
+	rows := make([][]string, len(s.Tasks)+1)
+	for _, c := range columns {
+		c.addTo(rows, s.Tasks, none)
+	}
+	return rows
 }
 
 // Local shortens the names of the service's own tasks.
@@ -115,7 +139,7 @@ type column struct {
 	cell  func(Task) string
 }
 
-func (c column) addTo(rows [][]string, tasks []Task) {
+func (c column) addTo(rows [][]string, tasks []Task, none string) {
 	cells, empty := make([]string, len(tasks)), true
 	for i, t := range tasks {
 		cells[i] = c.cell(t)
@@ -127,7 +151,7 @@ func (c column) addTo(rows [][]string, tasks []Task) {
 	rows[0] = append(rows[0], c.title)
 	for i, cell := range cells {
 		if cell == "" {
-			cell = "-"
+			cell = none
 		}
 		rows[i+1] = append(rows[i+1], cell)
 	}

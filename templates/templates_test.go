@@ -54,6 +54,14 @@ func TestATableLeavesOutEmptyColumns(t *testing.T) {
 	if diff := cmp.Diff(want, got); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
 	}
+	const page = `| task | queue | runs | then | also called |
+| --- | --- | --- | --- | --- |
+| A | q | once, 1m | B, t.Tasks.C | – |
+| B | queue | 2 times, 3s each, backoff 1s | – | b |
+`
+	if diff := cmp.Diff(page, service.MarkdownTable()); diff != "" {
+		t.Errorf("as Markdown (-want +got)\n%s", diff)
+	}
 }
 
 func options(pairs ...string) map[string]templates.Option {

@@ -6,6 +6,8 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"io/fs"
+	"os"
 	"strings"
 )
 
@@ -40,10 +42,30 @@ func (cmd *command) run(c *console, args []string) int {
 	case len(operands) > 0 && cmd.operands == "":
 		return c.fail(cmd, usagef("it takes no %q", operands[0]))
 	}
+	if err := missing(set); err != nil {
+		return c.fail(cmd, err)
+	}
 	if err := do(context.Background(), c, operands); err != nil {
 		return c.fail(cmd, err)
 	}
 	return exitOK
+}
+
+// missing refuses to work in a folder that is not there, which would look like
+// one that has nothing in it.
+func missing(set *flag.FlagSet) error {
+	dir := set.Lookup("C")
+	if dir == nil || dir.Value.String() == "" {
+		return nil
+	}
+	info, err := os.Stat(dir.Value.String())
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return fmt.Errorf("-C %s: there is no such folder", dir.Value)
+	case err == nil && !info.IsDir():
+		return fmt.Errorf("-C %s: it is no folder", dir.Value)
+	}
+	return err
 }
 
 func (cmd *command) flagSet() *flag.FlagSet {

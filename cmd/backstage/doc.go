@@ -25,7 +25,7 @@
 //
 // # JSON
 //
-// generate, vet, tasks and graph print one JSON document on standard output with
+// generate, vet, tasks, graph and version print one JSON document on standard output with
 // -o json. Fields are added, never renamed; lists are never null. The documents:
 //
 //	generate  {"written": [file], "deleted": [file], "nothing": [{"schema", "why"}],
@@ -33,6 +33,7 @@
 //	vet       {"errors": n, "warnings": n, "diagnostics": [diagnostic]}
 //	tasks     {"services": [service]}, as package templates has it
 //	graph     {"tasks": [node], "edges": [edge]}, as package templates has it
+//	version   {"backstage", "go", "protoc_gen_go"}
 //
 // A diagnostic is {"severity": "error" or "warning", "file", "line", "column",
 // "end_line", "end_column", "message", "hint", "paste": [line]}. Places count from

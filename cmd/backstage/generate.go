@@ -38,7 +38,7 @@ buf build -o image.binpb && backstage generate -descriptor-set image.binpb`,
 		flags: func(set *flag.FlagSet) action {
 			g := &generation{options: schemaFlags(set), format: formatFlag(set, "text", "json")}
 			set.BoolVar(&g.check, "check", false, "write nothing; say what would change, and exit with 1 if anything would")
-			set.BoolVar(&g.verbose, "v", false, "say for each schema without task services why there is no package for it")
+			set.BoolVar(&g.verbose, "v", false, "say for each schema without task services why there is no package for it,\nand when there was nothing to do")
 			return g.run
 		},
 	}
@@ -124,6 +124,9 @@ func (g *generation) print(c *console, project *compile.Project, changes compile
 		fmt.Fprintln(c.out, deleted, g.shown(project, name))
 	}
 	if g.verbose {
+		if project.Diagnostics.Errors() == nil && len(changes.Written)+len(changes.Deleted) == 0 {
+			fmt.Fprintf(c.out, "nothing to do: all is as generated for %s\n", count(len(project.Schemas), "schema"))
+		}
 		for _, n := range withoutTasks(project) {
 			fmt.Fprintf(c.out, "no task package for %s: %s\n", n.Schema, n.Why)
 		}

@@ -146,7 +146,7 @@ func TestJSONIsOneDocumentWithoutNull(t *testing.T) {
 	dir := t.TempDir()
 	put(t, dir, "go.mod", "module example.com/shop\n")
 	put(t, dir, "proto/shop/v1/shop.proto", "syntax = \"proto3\";\npackage shop.v1;\noption go_package = \"example.com/shop/gen\";\n")
-	for _, name := range []string{"generate", "vet", "tasks", "graph"} {
+	for _, name := range []string{"generate", "vet", "tasks", "graph", "version"} {
 		got := backstage(t, dir, name, "-o", "json")
 		decoder := json.NewDecoder(strings.NewReader(got.stdout))
 		var document map[string]any

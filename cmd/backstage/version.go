@@ -14,16 +14,29 @@ func versionCommand() *command {
 		summary: "print the version",
 		about: `Version prints the version of Backstage that this program is part of, the Go that
 built it, and the protobuf-go whose protoc-gen-go it has built in.`,
-		examples: `backstage version`,
+		examples: `backstage version
+backstage version -o json | jq -r .backstage`,
 		codes: `0  always
 2  wrong usage`,
-		flags: func(*flag.FlagSet) action {
+		flags: func(set *flag.FlagSet) action {
+			format := formatFlag(set, "text", "json")
 			return func(_ context.Context, c *console, _ []string) error {
-				fmt.Fprintf(c.out, "backstage %s, %s, protoc-gen-go %s\n", backstageVersion(), runtime.Version(), protobufVersion())
+				v := versions{backstageVersion(), runtime.Version(), protobufVersion()}
+				if *format == "json" {
+					return c.json(v)
+				}
+				fmt.Fprintf(c.out, "backstage %s, %s, protoc-gen-go %s\n", v.Backstage, v.Go, v.ProtocGenGo)
 				return nil
 			}
 		},
 	}
+}
+
+// versions is the result of version in JSON.
+type versions struct {
+	Backstage   string `json:"backstage"`
+	Go          string `json:"go"`
+	ProtocGenGo string `json:"protoc_gen_go"`
 }
 
 const unreleased = "(devel)"

@@ -28,7 +28,7 @@ func findModule(dir string) (*module, error) {
 		text, err := os.ReadFile(name)
 		if errors.Is(err, fs.ErrNotExist) {
 			if at == filepath.Dir(at) {
-				return nil, fmt.Errorf("no go.mod at or above %s; start a module with: go mod init example.com/shop", dir)
+				return nil, fmt.Errorf("no go.mod at or above %s; write a first project with: backstage init shop (or start an empty module with: go mod init example.com/shop)", dir)
 			}
 			continue
 		}

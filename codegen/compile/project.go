@@ -64,6 +64,9 @@ func Load(ctx context.Context, o Options) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
+	if _, err := os.Stat(cwd); err != nil {
+		return nil, err // else the module above would be taken for that of a folder that is not there
+	}
 	m, err := findModule(cwd)
 	if err != nil {
 		return nil, err
