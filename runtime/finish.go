@@ -91,14 +91,19 @@ func (s *session) apply(e *execution, st settlement) error {
 		case errors.Is(err, provider.ErrClosed):
 			return err
 		}
-		s.observe(SettlementFailed{Job: s.info(e), Settlement: st.verb.settlement(), Err: err})
-		s.cfg.Logger.Warn("a settlement failed, trying again while the lease holds",
-			"job", e.job.ID, "task", e.job.Task, "settlement", st.verb.settlement(), "error", err)
-		s.trouble("settle", err)
+		s.settlementFailed(e, st.verb.settlement(), err)
 		if !sleep(s.settling, growing(20*time.Millisecond, 2*time.Second, tries)) {
 			return err
 		}
 	}
+}
+
+// settlementFailed tells of a try that failed.
+func (s *session) settlementFailed(e *execution, what Settlement, err error) {
+	s.observe(SettlementFailed{Job: s.info(e), Settlement: what, Err: err})
+	s.cfg.Logger.Warn("a settlement failed, trying again while the lease holds",
+		"job", e.job.ID, "task", e.job.Task, "settlement", what, "error", err)
+	s.trouble("settle", err)
 }
 
 // carried is what is known of the jobs that a settlement carries which was tried,
@@ -121,9 +126,9 @@ func (s *session) send(e *execution, st settlement) error {
 	case verbAck:
 		return s.store.ack(ctx, e.delivery, st.next, &e.carried)
 	case verbRetry:
-		return s.store.retry(ctx, e.delivery, st.again, &e.carried)
+		return s.store.retry(ctx, e.delivery, *st.again, &e.carried)
 	case verbDead:
-		return s.store.deadLetter(ctx, e.delivery, st.failure)
+		return s.store.deadLetter(ctx, e.delivery, *st.failure)
 	default:
 		return e.delivery.Release(ctx)
 	}
@@ -168,10 +173,12 @@ func (s *session) settled(e *execution, st settlement) {
 	if s.cfg.Observer == nil {
 		return
 	}
-	event := JobSettled{Job: s.info(e), Settlement: st.verb.settlement(), Next: len(st.next),
-		Why: st.again.Why, After: st.again.After, Failure: st.failure}
-	if st.verb == verbRetry {
-		event.Failure = st.again.Failure
+	event := JobSettled{Job: s.info(e), Settlement: st.verb.settlement(), Next: len(st.next)}
+	switch st.verb {
+	case verbRetry:
+		event.Why, event.After, event.Failure = st.again.Why, st.again.After, st.again.Failure
+	case verbDead:
+		event.Failure = *st.failure
 	}
 	s.cfg.Observer(event)
 }

@@ -47,7 +47,7 @@ func (s *session) logEnd(e *execution, end ending, took time.Duration, late bool
 func (s *session) logSettled(e *execution, st settlement) {
 	switch {
 	case st.verb == verbDead:
-		s.cfg.Logger.Error("a job is dead-lettered", withStack(st.failure, "job", e.job.ID, "task", e.job.Task, "queue", e.job.Queue,
+		s.cfg.Logger.Error("a job is dead-lettered", withStack(*st.failure, "job", e.job.ID, "task", e.job.Task, "queue", e.job.Queue,
 			"class", st.failure.Class, "error", st.failure.Message)...)
 	case st.verb == verbRetry && st.again.Why == provider.FailedAgain:
 		f := st.again.Failure

@@ -52,13 +52,14 @@ const (
 	verbLeave // nothing: it is not ours any more
 )
 
-// settlement is what becomes of a delivery.
+// settlement is what becomes of a delivery. It is handed down by value through all
+// of settling, so what only failures have is apart.
 type settlement struct {
 	verb    verb
-	next    []provider.Job   // of verbAck
-	again   provider.Again   // of verbRetry
-	failure provider.Failure // of verbDead
-	parked  error            // why, of a verbRetry that parks
+	next    []provider.Job    // of verbAck
+	again   *provider.Again   // of verbRetry
+	failure *provider.Failure // of verbDead
+	parked  error             // why, of a verbRetry that parks
 }
 
 // settling is a delivery and what decides about it.
@@ -128,16 +129,16 @@ func (s settling) retry(e ending, class string, wait time.Duration) settlement {
 	case s.tooOld(wait):
 		return s.dead(e, provider.ClassTooOld, s.attempt())
 	}
-	return settlement{verb: verbRetry, again: provider.Again{
-		Why: provider.FailedAgain, After: wait, Failure: s.failure(e, class, s.attempt())}}
+	return settlement{verb: verbRetry, again: &provider.Again{
+		Why: provider.FailedAgain, After: wait, Failure: *s.failure(e, class, s.attempt())}}
 }
 
 func (s settling) dead(e ending, class string, attempt int32) settlement {
 	return settlement{verb: verbDead, failure: s.failure(e, class, attempt)}
 }
 
-func (s settling) failure(e ending, class string, attempt int32) provider.Failure {
-	f := provider.Failure{At: s.now, Class: class, Worker: s.worker, Attempt: attempt, Detail: e.detail}
+func (s settling) failure(e ending, class string, attempt int32) *provider.Failure {
+	f := &provider.Failure{At: s.now, Class: class, Worker: s.worker, Attempt: attempt, Detail: e.detail}
 	if e.err != nil {
 		f.Message = e.err.Error()
 	}
@@ -145,7 +146,7 @@ func (s settling) failure(e ending, class string, attempt int32) provider.Failur
 }
 
 func again(why provider.Why, after time.Duration) settlement {
-	return settlement{verb: verbRetry, again: provider.Again{Why: why, After: after}}
+	return settlement{verb: verbRetry, again: &provider.Again{Why: why, After: after}}
 }
 
 func parked(e ending, after time.Duration) settlement {

@@ -15,11 +15,11 @@ func TestSettlementTable(t *testing.T) {
 	var (
 		now  = time.Unix(1_000_000, 0)
 		boom = errors.New("boom")
-		dead = func(class string, attempt int32) provider.Failure {
-			return provider.Failure{At: now, Class: class, Message: "boom", Worker: "w", Attempt: attempt}
+		dead = func(class string, attempt int32) *provider.Failure {
+			return &provider.Failure{At: now, Class: class, Message: "boom", Worker: "w", Attempt: attempt}
 		}
-		retried = func(class string, after time.Duration, attempt int32) provider.Again {
-			return provider.Again{Why: provider.FailedAgain, After: after, Failure: dead(class, attempt)}
+		retried = func(class string, after time.Duration, attempt int32) *provider.Again {
+			return &provider.Again{Why: provider.FailedAgain, After: after, Failure: *dead(class, attempt)}
 		}
 		child  = []provider.Job{{ID: "child"}}
 		policy = Policy{MaxAttempts: 3, MaxAge: time.Hour, Backoff: Backoff{Base: time.Second, Cap: time.Second}}
@@ -63,7 +63,7 @@ func TestSettlementTable(t *testing.T) {
 			settlement{verb: verbDead, failure: dead(provider.ClassPermanent, 1)}},
 
 		{"snooze counts as nothing", ending{how: snoozed, err: boom, wait: time.Minute}, third,
-			settlement{verb: verbRetry, again: provider.Again{Why: provider.SnoozedAgain, After: time.Minute}}},
+			settlement{verb: verbRetry, again: &provider.Again{Why: provider.SnoozedAgain, After: time.Minute}}},
 		{"snooze is bounded by max age", ending{how: snoozed, err: boom, wait: time.Second}, nearly,
 			settlement{verb: verbDead, failure: dead(provider.ClassTooOld, 0)}},
 
@@ -75,22 +75,22 @@ func TestSettlementTable(t *testing.T) {
 			settlement{verb: verbDead, failure: dead(provider.ClassCrashed, 0)}},
 
 		{"an unknown task is parked", ending{how: noHandler, err: boom}, fresh,
-			settlement{verb: verbRetry, again: provider.Again{Why: provider.ParkedAgain, After: time.Second}, parked: boom}},
+			settlement{verb: verbRetry, again: &provider.Again{Why: provider.ParkedAgain, After: time.Second}, parked: boom}},
 		{"parks grow", ending{how: noHandler, err: boom}, parked,
-			settlement{verb: verbRetry, again: provider.Again{Why: provider.ParkedAgain, After: 5 * time.Second}, parked: boom}},
+			settlement{verb: verbRetry, again: &provider.Again{Why: provider.ParkedAgain, After: 5 * time.Second}, parked: boom}},
 		{"parks are bounded and do not overflow", ending{how: noHandler, err: boom}, often,
-			settlement{verb: verbRetry, again: provider.Again{Why: provider.ParkedAgain, After: 5 * time.Minute}, parked: boom}},
+			settlement{verb: verbRetry, again: &provider.Again{Why: provider.ParkedAgain, After: 5 * time.Minute}, parked: boom}},
 		{"a record of a newer version is parked", ending{how: tooNew, err: boom}, fresh,
-			settlement{verb: verbRetry, again: provider.Again{Why: provider.ParkedAgain, After: time.Second}, parked: boom}},
+			settlement{verb: verbRetry, again: &provider.Again{Why: provider.ParkedAgain, After: time.Second}, parked: boom}},
 		{"the last park ends at max age", ending{how: noHandler, err: boom}, nearly,
-			settlement{verb: verbRetry, again: provider.Again{Why: provider.ParkedAgain, After: 500 * time.Millisecond}, parked: boom}},
+			settlement{verb: verbRetry, again: &provider.Again{Why: provider.ParkedAgain, After: 500 * time.Millisecond}, parked: boom}},
 		{"an unknown task is dead after max age", ending{how: noHandler, err: boom}, old,
 			settlement{verb: verbDead, failure: dead(provider.ClassUnknownTask, 0)}},
 
 		{"a suspect beside another is parked shortly", ending{how: suspectWaits}, fresh,
-			settlement{verb: verbRetry, again: provider.Again{Why: provider.ParkedAgain, After: 100 * time.Millisecond}}},
+			settlement{verb: verbRetry, again: &provider.Again{Why: provider.ParkedAgain, After: 100 * time.Millisecond}}},
 		{"a suspect's start is put on record", ending{how: startUnknown}, fresh,
-			settlement{verb: verbRetry, again: provider.Again{Why: provider.StartedAgain}}},
+			settlement{verb: verbRetry, again: &provider.Again{Why: provider.StartedAgain}}},
 		{"shutdown releases", ending{how: stopped, err: boom}, fresh, settlement{verb: verbRelease}},
 		{"a lost lease is left alone", ending{how: leaseLost, err: boom}, fresh, settlement{verb: verbLeave}},
 	} {
