@@ -140,7 +140,7 @@ func (p *project) write(c *console, mod *goMod) error {
 		return err
 	}
 	files = append(files, options...)
-	if err := p.inTheWay(files); err != nil {
+	if err := p.inTheWay(mod, files); err != nil {
 		return err
 	}
 	if err := mod.use(p.replace); err != nil {
@@ -165,7 +165,7 @@ func (p *project) write(c *console, mod *goMod) error {
 }
 
 // inTheWay returns an error that names all files that would be overwritten.
-func (p *project) inTheWay(files []templates.File) error {
+func (p *project) inTheWay(mod *goMod, files []templates.File) error {
 	var there []string
 	for _, f := range files {
 		if !f.Kept && exists(within("", p.dir, f.Name)) {
@@ -175,7 +175,7 @@ func (p *project) inTheWay(files []templates.File) error {
 	if there != nil {
 		return fmt.Errorf("nothing is written, because these files are there already: %s", strings.Join(there, ", "))
 	}
-	return otherPackage(p.dir, p.shown)
+	return p.otherPackage(mod)
 }
 
 func needs(f templates.File) string {
@@ -212,7 +212,7 @@ func (p *project) fetch(ctx context.Context, c *console, mod *goMod) (bool, erro
 func (p *project) whatNext(c *console, tidied bool) {
 	fmt.Fprint(c.out, "\nNext:\n")
 	if p.shown != "." {
-		fmt.Fprintf(c.out, "  cd %s\n", p.shown)
+		fmt.Fprintf(c.out, "  cd %s\n", quoted(p.shown))
 	}
 	if !tidied {
 		fmt.Fprint(c.out, "  go mod tidy      # fetch what is needed\n")

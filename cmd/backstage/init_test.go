@@ -37,15 +37,15 @@ func TestAProjectIsNamedAfterItsFolderAndGenerated(t *testing.T) {
 	want := `.gitignore
 buf.gen.yaml
 buf.yaml
+gen/orderdesk/v1/orderdesk_tasks.pb.go
+gen/orderdesk/v1/orderdesktasks/tasks.backstage.go
 gen.go
 go.mod
 handler.go
 handler_test.go
 main.go
 proto/backstage/v1/options.proto
-proto/orderdesk/v1/orderdesk_tasks.pb.go
 proto/orderdesk/v1/orderdesk_tasks.proto
-proto/orderdesk/v1/orderdesktasks/tasks.backstage.go
 `
 	if diff := cmp.Diff(want, listing(t, dir)); diff != "" {
 		t.Errorf("(-want +got)\n%s", diff)
@@ -114,15 +114,22 @@ func TestInitInAFolderOfAModule(t *testing.T) {
 	put(t, dir, "go.mod", "module example.com/mine\n\ngo 1.25.0\n")
 	put(t, dir, "lib.go", "package lib\n")
 	got := backstage(t, dir, "init", "-name", "shop")
-	if got.code != exitFailed || !strings.Contains(got.stderr, "lib.go is of package lib") {
+	if got.code != exitFailed || !strings.Contains(got.stderr, "lib.go is of package lib") ||
+		!strings.Contains(got.stderr, "backstage init "+filepath.Join("cmd", "shop")+"\n") {
 		t.Errorf("where there is a package already: %+v", got)
+	}
+	put(t, dir, "cmd/reports/lib/lib.go", "package lib\n")
+	put(t, dir, "cmd/lib/lib.go", "package lib\n")
+	got = backstage(t, dir, "init", "cmd/reports/lib")
+	if want := "backstage init " + filepath.Join("cmd", "lib2") + "\n"; got.code != exitFailed || !strings.Contains(got.stderr, want) {
+		t.Errorf("another folder is to be one of the module's commands that is free: %+v, want %q", got, want)
 	}
 	got = backstage(t, dir, "init", "cmd/reports")
 	if got.code != exitOK {
 		t.Fatalf("in a folder of its own: %+v", got)
 	}
 	schema := content(t, dir, "cmd/reports/proto/reports/v1/reports_tasks.proto")
-	if !strings.Contains(schema, `"example.com/mine/cmd/reports/proto/reports/v1;reportsv1"`) {
+	if !strings.Contains(schema, `"example.com/mine/cmd/reports/gen/reports/v1;reportsv1"`) {
 		t.Errorf("go_package is not that of the folder:\n%s", schema)
 	}
 	if check := backstage(t, dir, "generate", "-check"); check.code != exitOK {
@@ -145,5 +152,20 @@ func TestInitRefusesWhatItCannotName(t *testing.T) {
 	if got := backstage(t, t.TempDir(), "init", "-name", "shop", "-replace", dir); got.code != exitUsage ||
 		!strings.Contains(got.stderr, "is module example.com/mine, not github.com/backstage-go/backstage") {
 		t.Errorf("a checkout of something else: %+v", got)
+	}
+}
+
+func TestInitSaysCdAsAShellReadsIt(t *testing.T) {
+	t.Parallel()
+	for name, want := range map[string]string{
+		"shop":      "cd shop\n",
+		"my shop":   "cd 'my shop'\n",
+		"$(shop)":   "cd '$(shop)'\n",
+		"it's shop": `cd 'it'\''s shop'` + "\n",
+	} {
+		got := backstage(t, t.TempDir(), "init", "-tidy=false", "-name", "shop", name)
+		if got.code != exitOK || !strings.Contains(got.stdout, want) {
+			t.Errorf("init %q: %+v, want %q", name, got, want)
+		}
 	}
 }

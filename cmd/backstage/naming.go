@@ -35,8 +35,8 @@ func checkName(name string) error {
 
 // otherPackage refuses a folder with Go of another package than main, which the
 // project's files could not share it with.
-func otherPackage(dir, shown string) error {
-	names, err := filepath.Glob(filepath.Join(dir, "*.go"))
+func (p *project) otherPackage(mod *goMod) error {
+	names, err := filepath.Glob(filepath.Join(p.dir, "*.go"))
 	if err != nil {
 		return err
 	}
@@ -44,10 +44,38 @@ func otherPackage(dir, shown string) error {
 		file, err := parser.ParseFile(token.NewFileSet(), name, nil, parser.PackageClauseOnly)
 		if err == nil && file.Name.Name != "main" {
 			return fmt.Errorf("%s is of package %s, and a program needs a folder of its own: backstage init %s",
-				filepath.Join(shown, filepath.Base(name)), file.Name.Name, filepath.Join(shown, "cmd", "reports"))
+				p.print(filepath.Base(name)), file.Name.Name, quoted(p.anotherFolder(mod)))
 		}
 	}
 	return nil
+}
+
+// anotherFolder returns where the project could go instead: a folder of its name
+// among the module's commands, with a number if that is taken.
+func (p *project) anotherFolder(mod *goMod) string {
+	cwd, err := filepath.Abs(p.cwd)
+	if err != nil {
+		cwd = p.dir
+	}
+	free := filepath.Join(mod.dir, "cmd", p.name)
+	for n := 2; exists(free); n++ {
+		free = filepath.Join(mod.dir, "cmd", fmt.Sprint(p.name, n))
+	}
+	if rel, err := filepath.Rel(cwd, free); err == nil {
+		return rel
+	}
+	return free
+}
+
+// quoted writes a path as a shell reads it.
+func quoted(name string) string {
+	if regexp.MustCompile(`^[A-Za-z0-9_./\\:@%+,-]+$`).MatchString(name) && !strings.HasPrefix(name, "-") {
+		return name
+	}
+	if strings.HasPrefix(name, "-") {
+		name = "./" + name
+	}
+	return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'"
 }
 
 // optionFiles returns the copies of Backstage's schemas that editors and buf

@@ -101,14 +101,19 @@ func isImportPath(p string) bool {
 		!strings.ContainsAny(p, "\\ \"") && path.Clean(p) == p
 }
 
-// paste returns the line that is missing, computed from go.mod; "" where the
-// schema's place is not known or not in the module.
+// paste returns the line that is missing, computed from go.mod: a folder gen beside
+// the import root. It is "" where the schema's place is not known or not in the
+// module.
 func (c *goPackageChecker) paste(f *descriptorpb.FileDescriptorProto) string {
 	s := c.sources[f.GetName()]
 	if s == nil || !c.module.owns(filepath.Dir(s.disk)) {
 		return ""
 	}
-	importPath := c.module.importPath(filepath.Dir(s.disk))
+	beside := strings.TrimSuffix(filepath.ToSlash(s.disk), "/"+s.name)
+	if beside != filepath.ToSlash(c.module.dir) {
+		beside = path.Dir(beside)
+	}
+	importPath := path.Join(c.module.importPath(filepath.FromSlash(beside)), "gen", path.Dir(s.name))
 	return fmt.Sprintf("option go_package = \"%s;%s\";", importPath, packageName(f.GetPackage(), importPath))
 }
 
