@@ -229,6 +229,9 @@ func TestAtCountsFromWhenItIsSent(t *testing.T) {
 		if d := at.Delay(); d != 30*time.Minute {
 			r.Errorf("At: delay now is %v, want 30m", d)
 		}
+		if !at.At().Equal(time.Now().Add(30*time.Minute)) || !in.At().IsZero() {
+			r.Errorf("a job knows its time as %v, and %v where it has none", at.At(), in.At())
+		}
 		r.enqueue(at)
 		r.enqueue(in)
 		pass(2 * time.Hour)

@@ -142,6 +142,10 @@ func (j Job) Delay() time.Duration {
 	return max(0, time.Until(m.at))
 }
 
+// At returns the time that the option At gave the job, and the zero time if it
+// waits for a duration, or not at all.
+func (j Job) At() time.Time { return j.get().at }
+
 // DedupeKey returns the job's dedupe key, scoped by its task; empty if it has
 // none.
 func (j Job) DedupeKey() string { return j.get().job.Dedupe.Key }

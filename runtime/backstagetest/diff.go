@@ -1,6 +1,7 @@
 package backstagetest
 
 import (
+	"fmt"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime"
@@ -16,16 +17,38 @@ import (
 //	want := []backstage.Job{ordertasks.SendReceiptJob(&ordersv1.SendReceiptRequest{OrderId: "A-1"})}
 //	if diff := backstagetest.Diff(want, recorder.Jobs()); diff != "" { … }
 //
-// Delays are compared to the nearest second, because At counts from now.
+// Delays are compared exactly, times given by At to within a second, because code
+// that adds to time.Now does not meet a nanosecond twice.
 func Diff(want, got []backstage.Job) string {
-	return cmp.Diff(views(want), views(got), protocmp.Transform())
+	return cmp.Diff(views(want), views(got), protocmp.Transform(), cmp.Comparer(wait.equal))
+}
+
+// wait is how long a job waits, or until when.
+type wait struct {
+	delay time.Duration
+	at    time.Time
+}
+
+func (w wait) equal(other wait) bool {
+	if w.at.IsZero() && other.at.IsZero() {
+		return w.delay == other.delay
+	}
+	return (w.delay - other.delay).Abs() < time.Second
+}
+
+// String returns the option that gives a job its wait.
+func (w wait) String() string {
+	if w.at.IsZero() {
+		return fmt.Sprintf("In(%v)", w.delay)
+	}
+	return fmt.Sprintf("At(%v)", w.at)
 }
 
 // view is what is compared of a job.
 type view struct {
 	Task, Queue            string
 	Payload                proto.Message
-	Delay                  time.Duration
+	Wait                   wait
 	DedupeKey, OrderingKey string
 	Invalid                string
 }
@@ -37,7 +60,7 @@ func views(jobs []backstage.Job) []view {
 			Task:        job.Task(),
 			Queue:       job.Queue(),
 			Payload:     job.Message(),
-			Delay:       job.Delay().Round(time.Second),
+			Wait:        wait{job.Delay(), job.At()},
 			DedupeKey:   job.DedupeKey(),
 			OrderingKey: job.OrderingKey(),
 		}

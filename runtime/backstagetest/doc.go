@@ -15,4 +15,7 @@
 //		h.Drain()
 //		h.Advance(time.Hour)
 //	})
+//
+// Steps that another service runs stay in its queue: [Harness.Sent] returns them, to
+// be compared by Diff.
 package backstagetest

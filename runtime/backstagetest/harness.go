@@ -2,9 +2,7 @@ package backstagetest
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -26,9 +24,17 @@ type Harness struct {
 
 	t      testing.TB
 	worker *backstage.Worker
+	made   time.Time
 	start  sync.Once
+	ended  chan struct{} // closed when the worker's Run has returned
+	err    error         // what it returned, once ended is closed
+	told   string        // what was last logged of other queues
+
 	mu     sync.Mutex
 	events []backstage.Event
+	served []string                   // by the worker; nil until it has started
+	next   map[string][]backstage.Job // of runs that succeeded and are not settled, by job
+	sent   []backstage.Job
 }
 
 // New returns a harness whose worker runs what register registers, once Drain or
@@ -37,7 +43,7 @@ type Harness struct {
 // must be made inside the bubble.
 func New(t testing.TB, register func(*backstage.Worker)) *Harness {
 	t.Helper()
-	h := &Harness{t: t}
+	h := &Harness{t: t, made: time.Now(), ended: make(chan struct{}), next: make(map[string][]backstage.Job)}
 	var err error
 	if h.Provider, err = memory.Open(memory.Config{}); err != nil {
 		t.Fatalf("backstagetest: open the store: %v", err)
@@ -45,7 +51,11 @@ func New(t testing.TB, register func(*backstage.Worker)) *Harness {
 	if h.Client, err = backstage.NewClient(h.Provider, backstage.ClientConfig{Observer: h.observe}); err != nil {
 		t.Fatalf("backstagetest: %v", err)
 	}
-	h.worker, err = backstage.NewWorker(h.Provider, backstage.WorkerConfig{Observer: h.observe, Logger: slog.New(slog.DiscardHandler)})
+	h.worker, err = backstage.NewWorker(h.Provider, backstage.WorkerConfig{
+		Observer:     h.observe,
+		Interceptors: []backstage.Interceptor{h.noteNext},
+		Logger:       slog.New(slog.DiscardHandler),
+	})
 	if err != nil {
 		t.Fatalf("backstagetest: %v", err)
 	}
@@ -54,11 +64,15 @@ func New(t testing.TB, register func(*backstage.Worker)) *Harness {
 }
 
 // Drain runs jobs until none is ready and none runs. Jobs that wait for their
-// time stay (see Advance). It fails the test if jobs do not become quiet within a
-// minute, because nobody serves their queue or a handler does not return.
+// time stay (see Advance), and so do those in queues that no registered task
+// names: they are another service's, and Sent returns them.
+//
+// It fails the test if it met a job in a queue of this worker whose task is not
+// registered, and if jobs do not become quiet within a minute, because a handler
+// does not return.
 func (h *Harness) Drain() {
 	h.t.Helper()
-	h.start.Do(h.run)
+	h.begin()
 	quiet := 0
 	for began := time.Now(); ; time.Sleep(time.Millisecond) {
 		left, err := h.left()
@@ -68,22 +82,26 @@ func (h *Harness) Drain() {
 		case left != "":
 			quiet = 0
 		default:
-			// Twice, because a job may be due in this very moment.
-			if quiet++; quiet == 2 {
-				return
-			}
+			quiet++
+		}
+		if quiet == 2 { // twice, because a job may be due in this very moment
+			break
 		}
 		if time.Since(began) > patience {
 			h.t.Fatalf("backstagetest: not quiet after %v: %s", patience, left)
 		}
 	}
+	if unknown := h.unknown(); unknown != "" {
+		h.t.Fatalf("backstagetest: nobody here runs %s: register its handler, or a stub that returns nil, with the worker", unknown)
+	}
+	h.tellOthers()
 }
 
 // Advance lets time pass and then drains. In a bubble of testing/synctest it
 // takes no time; elsewhere it sleeps.
 func (h *Harness) Advance(d time.Duration) {
 	h.t.Helper()
-	h.start.Do(h.run)
+	h.begin()
 	time.Sleep(d)
 	h.Drain()
 }
@@ -105,6 +123,21 @@ func (h *Harness) Runs(task string) []backstage.RunEnded {
 		}
 	}
 	return runs
+}
+
+// Sent returns the jobs that were sent to a queue, by the client and by handlers
+// that succeeded, whether anybody here serves it or not, to be compared by Diff;
+// those of all queues for an empty name. Those of one caller are in its order.
+func (h *Harness) Sent(queue string) []backstage.Job {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var jobs []backstage.Job
+	for _, job := range h.sent {
+		if queue == "" || job.Queue() == queue {
+			jobs = append(jobs, job)
+		}
+	}
+	return jobs
 }
 
 // Dead returns the dead letters, newest first.
@@ -134,45 +167,31 @@ func (h *Harness) Held(queue string) int {
 	return int(n)
 }
 
-func (h *Harness) observe(event backstage.Event) {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	h.events = append(h.events, event)
+// begin starts the worker once.
+func (h *Harness) begin() {
+	h.t.Helper()
+	// A bubble's time begins in the year 2000. Channels of the store from outside
+	// would keep it from passing, and the test would hang.
+	if time.Now().Round(0).Before(h.made.Round(0)) {
+		h.t.Fatalf("backstagetest: the Harness was made outside of the synctest bubble in which it is used: call New inside of synctest.Test")
+	}
+	h.start.Do(h.run)
 }
 
 // run starts the worker, and stops it when the test ends.
 func (h *Harness) run() {
 	ctx, cancel := context.WithCancel(context.Background())
-	stopped := make(chan error, 1)
-	go func() { stopped <- h.worker.Run(ctx) }()
+	go func() {
+		defer close(h.ended)
+		h.err = h.worker.Run(ctx)
+	}()
 	h.t.Cleanup(func() {
 		cancel()
-		if err := <-stopped; err != nil {
-			h.t.Errorf("backstagetest: worker: %v", err)
+		if <-h.ended; h.err != nil {
+			h.t.Errorf("backstagetest: worker: %v", h.err)
 		}
 		if err := h.Provider.Close(context.Background()); err != nil {
 			h.t.Errorf("backstagetest: close the store: %v", err)
 		}
 	})
-}
-
-// left says what is not quiet.
-func (h *Harness) left() (string, error) {
-	queues, err := h.Provider.Stats.Queues(h.t.Context())
-	if err != nil {
-		return "", err
-	}
-	var busy []string
-	for _, queue := range queues {
-		stats, err := h.Provider.Stats.Queue(h.t.Context(), queue)
-		if err != nil {
-			return "", err
-		}
-		ready, _ := stats.Depth.Get()
-		running, _ := stats.InFlight.Get()
-		if ready+running > 0 {
-			busy = append(busy, fmt.Sprintf("queue %q has %d ready and %d running", queue, ready, running))
-		}
-	}
-	return strings.Join(busy, ", "), nil
 }
