@@ -109,14 +109,22 @@ func (s store) deadLetter(ctx context.Context, d provider.Delivery, f provider.F
 	return s.released(ctx, d.Job(), true, d.DeadLetter(ctx, f))
 }
 
-// cancel removes held jobs, and the claims of theirs that are lent.
+// cancel removes held jobs, and frees their claims, wherever those are.
 func (s store) cancel(ctx context.Context, id string) (bool, error) {
 	if s.Delays == nil || !s.Delays.Facts().Addressable {
 		return false, &MissingError{Provider: s.Name, Capability: "held jobs that are found by id",
 			Need: "cancellations", Remedy: "lend it Delays of a store that has them"}
 	}
-	found, err := s.Delays.Cancel(ctx, id)
-	return found, s.named(err)
+	cancelled, err := s.Delays.Cancel(ctx, id)
+	if err != nil {
+		return false, s.named(err)
+	}
+	for i := range cancelled {
+		if key := cancelled[i].Dedupe.Key; key != "" && s.Claims != nil {
+			_ = s.Claims.Release(ctx, key, id) // it runs out otherwise
+		}
+	}
+	return len(cancelled) > 0, nil
 }
 
 // replay returns one dead letter to its queue, its claim first where that is

@@ -151,10 +151,10 @@ func (d *delays) hold(ctx context.Context, entries []entry) (provider.Outcome, e
 
 // Cancel removes held jobs that never started: provider.Delays. What a promoter is
 // publishing at this moment is not held any more.
-func (d *delays) Cancel(ctx context.Context, id string) (bool, error) {
-	var found bool
+func (d *delays) Cancel(ctx context.Context, id string) ([]provider.Job, error) {
+	var cancelled []provider.Job
 	err := d.store.doFreeing(ctx, func(t *transaction) error {
-		found = false
+		cancelled = nil
 		scope := d.scope.id(t)
 		for _, h := range t.heldByID(scope, id) {
 			job, err := provider.Unmarshal(h.body)
@@ -164,11 +164,14 @@ func (d *delays) Cancel(ctx context.Context, id string) (bool, error) {
 			}
 			t.dropHeld(h)
 			t.free(scope, job.Dedupe.Key, id)
-			found = true
+			cancelled = append(cancelled, job)
 		}
 		return nil
 	})
-	return found && err == nil, err
+	if err != nil {
+		return nil, err // the writer may still be at it
+	}
+	return cancelled, nil
 }
 
 // started reports whether a held job has run before. To be parked is not to run.

@@ -170,8 +170,8 @@ func TestScopesNeverSeeEachOther(t *testing.T) {
 		for _, delays := range []provider.Delays{d.p.Delays, delaysA, delaysB} {
 			delays.Hold(d.Context(), []provider.Job{j})
 		}
-		if found, err := delaysB.Cancel(d.Context(), j.ID); !found || err != nil {
-			d.Errorf("cancel: %v, %v", found, err)
+		if cancelled, err := delaysB.Cancel(d.Context(), j.ID); len(cancelled) != 1 || err != nil {
+			d.Errorf("cancel: %v, %v", cancelled, err)
 		}
 		again, _ := d.another().Lend("a")
 		for _, c := range []struct {

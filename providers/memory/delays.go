@@ -56,26 +56,25 @@ func (d *delays) hold(ctx context.Context, j *provider.Job, now time.Time) provi
 
 // Cancel removes held jobs that have never run and are not being promoted, and
 // frees their claims in the same scope.
-func (d *delays) Cancel(ctx context.Context, id string) (bool, error) {
+func (d *delays) Cancel(ctx context.Context, id string) (cancelled []provider.Job, err error) {
 	store := d.session.store
 	store.mu.Lock()
 	defer store.mu.Unlock()
 	if err := d.session.usable(ctx); err != nil {
-		return false, err
+		return nil, err
 	}
 	now := time.Now()
-	found := false
 	for _, h := range slices.Clone(d.scope.ids[id]) {
 		if h.state == heldReserved || started(h.entry.job) {
 			continue
 		}
-		found = true
+		cancelled = append(cancelled, *h.entry.job)
 		d.scope.drop(h, now)
 		if key := h.entry.job.Dedupe.Key; key != "" {
 			d.scope.claims.release(key, id)
 		}
 	}
-	return found, nil
+	return cancelled, nil
 }
 
 // started says that a job has run before.

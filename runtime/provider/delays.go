@@ -20,10 +20,9 @@ type Delays interface {
 	// an error only when that is final.
 	Promote(ctx context.Context, publish Publish) error
 	// Cancel removes the held jobs with this id that have not started, frees
-	// their claims where those are in the same store, and reports whether there
-	// were any. A job that was only parked has not started; one that waits for a
+	// their claims where those are in the same store, and returns what it removed. A job that was only parked has not started; one that waits for a
 	// retry has, and one that is being promoted at this moment is no longer held.
-	Cancel(ctx context.Context, id string) (bool, error)
+	Cancel(ctx context.Context, id string) ([]Job, error)
 	// Held returns how many jobs of a queue wait for their time; unknown where
 	// Facts says that they cannot be counted.
 	Held(ctx context.Context, queue string) (Measure[int64], error)

@@ -11,7 +11,7 @@ type brokenDelays struct {
 	provider.Delays
 	hold    func(ctx context.Context, jobs []provider.Job) []provider.Stored
 	promote func(ctx context.Context, publish provider.Publish) error
-	cancel  func(ctx context.Context, id string) (bool, error)
+	cancel  func(ctx context.Context, id string) ([]provider.Job, error)
 	held    func(ctx context.Context, queue string) (provider.Measure[int64], error)
 	facts   func(provider.DelayFacts) provider.DelayFacts
 }
@@ -30,7 +30,7 @@ func (d *brokenDelays) Promote(ctx context.Context, publish provider.Publish) er
 	return d.Delays.Promote(ctx, publish)
 }
 
-func (d *brokenDelays) Cancel(ctx context.Context, id string) (bool, error) {
+func (d *brokenDelays) Cancel(ctx context.Context, id string) ([]provider.Job, error) {
 	if d.cancel != nil {
 		return d.cancel(ctx, id)
 	}

@@ -348,11 +348,16 @@ func (t *env) cancel(p *provider.Provider, id string) bool {
 	t.Helper()
 	ctx, cancel := t.ctx()
 	defer cancel()
-	found, err := p.Delays.Cancel(ctx, id)
+	cancelled, err := p.Delays.Cancel(ctx, id)
 	if err != nil {
 		t.Fatalf("Cancel of %s: %v", id, err)
 	}
-	return found
+	for _, j := range cancelled {
+		if j.ID != id {
+			t.Errorf("Cancel of %s removed job %s", id, j.ID)
+		}
+	}
+	return len(cancelled) > 0
 }
 
 // claim claims keys.

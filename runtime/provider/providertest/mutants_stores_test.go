@@ -171,13 +171,14 @@ func delaysMutants() []mutant {
 				var seen sync.Map
 				return func(p *provider.Provider, _ *hooks) { // it finds what it has removed
 					d := p.Delays
-					p.Delays = &brokenDelays{Delays: d, cancel: func(ctx context.Context, id string) (bool, error) {
-						if found, err := d.Cancel(ctx, id); found || err != nil {
-							seen.Store(id, true)
-							return found, err
+					p.Delays = &brokenDelays{Delays: d, cancel: func(ctx context.Context, id string) ([]provider.Job, error) {
+						if cancelled, err := d.Cancel(ctx, id); len(cancelled) > 0 || err != nil {
+							seen.Store(id, cancelled)
+							return cancelled, err
 						}
-						_, was := seen.Load(id)
-						return was, nil
+						before, _ := seen.Load(id)
+						cancelled, _ := before.([]provider.Job)
+						return cancelled, nil
 					}}
 				}
 			},
