@@ -22,7 +22,7 @@ func (l *loader) importCycle(file *protogen.File, target *Task) *refusal {
 	for i, p := range back {
 		way[i] = string(p)
 	}
-	return refuse("%s makes a cycle of Go packages: %s imports %s; move one of the tasks, or the messages they share, to a package of its own",
+	return refuse("%s makes a cycle of Go packages: %s imports %s; declare both tasks in one package, or move the messages they share to one of their own",
 		target.FullName, string(from), strings.Join(way, ", which imports "))
 }
 
