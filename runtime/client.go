@@ -87,7 +87,7 @@ func (c *Client) send(ctx context.Context, jobs []Job) ([]Receipt, error) {
 		now := time.Now()
 		moment := c.moments(len(jobs), now)
 		for i, job := range jobs {
-			batch[i] = job.made.stamped(now)
+			job.made.stamped(&batch[i], now)
 			batch[i].Enqueued = moment.Add(time.Duration(i))
 		}
 		receipts, err = receiptsOf(batch, c.store.publish(ctx, batch))
@@ -123,6 +123,11 @@ func (c *Client) refuse(jobs []Job) ([]Receipt, error) {
 	if !found {
 		return nil, nil
 	}
+	return refused(jobs, invalid)
+}
+
+// refused are the receipts of jobs none of which is sent.
+func refused(jobs []Job, invalid []error) ([]Receipt, error) {
 	stored := make([]provider.Stored, len(jobs))
 	batch := make([]provider.Job, len(jobs))
 	for i, job := range jobs {

@@ -193,7 +193,7 @@ func (s *session) call(e *execution) (end ending) {
 	}
 	s.logRun(e)
 	if s.cfg.Observer != nil {
-		s.cfg.Observer(RunStarted{Job: e.run.Info(), Waited: started.Sub(e.job.FirstDue)})
+		s.observeStart(e, started)
 	}
 	defer func() {
 		if p := recover(); p != nil {
@@ -206,6 +206,10 @@ func (s *session) call(e *execution) (end ending) {
 		return judge(nil, nil)
 	}
 	return judge(err, context.Cause(ctx))
+}
+
+func (s *session) observeStart(e *execution, started time.Time) {
+	s.cfg.Observer(RunStarted{Job: e.run.Info(), Waited: started.Sub(e.job.FirstDue)})
 }
 
 // judge tells by the handler's error and the state of its context how a run
@@ -254,7 +258,8 @@ func (s *session) children(e *execution) ([]provider.Job, error) {
 	equal := make(map[string]int32)
 	jobs := make([]provider.Job, len(steps.jobs))
 	for i, step := range steps.jobs {
-		job := step.made.stamped(now)
+		job := &jobs[i]
+		step.made.stamped(job, now)
 		if size := len(job.Payload); size > s.cfg.PayloadLimit {
 			return nil, fmt.Errorf("edge %s: %w", job.Edge, &TooLargeError{Task: job.Task, Size: size, Limit: s.cfg.PayloadLimit})
 		}
@@ -273,7 +278,6 @@ func (s *session) children(e *execution) ([]provider.Job, error) {
 		job.Parent, job.Root = e.job.ID, first(e.job.Root, e.job.ID)
 		job.Correlation, job.Trace = e.job.Correlation, e.job.Trace
 		job.Actor, job.Tenant = e.job.Actor, e.job.Tenant
-		jobs[i] = job
 	}
 	return jobs, nil
 }

@@ -23,9 +23,12 @@ func (s *session) returned(e *execution, end ending, started time.Time) {
 	now := time.Now()
 	took, late := now.Sub(started), !now.Before(e.deadline)
 	s.logEnd(e, end, took, late)
-	if s.cfg.Observer == nil {
-		return
+	if s.cfg.Observer != nil {
+		s.observeEnd(e, end, took, late)
 	}
+}
+
+func (s *session) observeEnd(e *execution, end ending, took time.Duration, late bool) {
 	event := RunEnded{Job: e.run.Info(), Result: end.how.result(), Err: end.err, Took: took, Late: late}
 	if end.how == skipped {
 		event.Reason, event.Guard, event.Err = end.err.Error(), end.guard, nil
@@ -170,9 +173,12 @@ func lostButStored(err error) bool {
 // settled reports what became of a delivery.
 func (s *session) settled(e *execution, st settlement) {
 	s.logSettled(e, st)
-	if s.cfg.Observer == nil {
-		return
+	if s.cfg.Observer != nil {
+		s.observeSettled(e, st)
 	}
+}
+
+func (s *session) observeSettled(e *execution, st settlement) {
 	event := JobSettled{Job: s.info(e), Settlement: st.verb.settlement(), Next: len(st.next)}
 	switch st.verb {
 	case verbRetry:

@@ -110,13 +110,12 @@ func (m *making) wait(now time.Time) time.Duration {
 	return max(0, m.at.Sub(now))
 }
 
-// stamped returns the job as it is sent at a time.
-func (m *making) stamped(now time.Time) provider.Job {
-	job := m.job
+// stamped makes job the one that is sent at a time.
+func (m *making) stamped(job *provider.Job, now time.Time) {
+	*job = m.job
 	job.Delay = m.wait(now)
 	job.Enqueued = now
 	job.FirstDue = now.Add(job.Delay)
-	return job
 }
 
 // String names the job in logs, by its task and its id: never by its payload.
@@ -186,7 +185,13 @@ func (j Job) With(opts ...EnqueueOption) Job {
 
 func (j Job) get() *making {
 	if j.made == nil {
-		return &making{invalid: &invalidError{errs: []error{errZeroJob}}}
+		return madeOfZero()
 	}
 	return j.made
 }
+
+// madeOfZero is not inlined: all that ask a job would have room for one on their
+// stacks.
+//
+//go:noinline
+func madeOfZero() *making { return &making{invalid: &invalidError{errs: []error{errZeroJob}}} }
