@@ -3,6 +3,9 @@ package backstage
 import (
 	"context"
 	"errors"
+	"maps"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -10,8 +13,7 @@ import (
 
 const (
 	// pendingFor is how long a claim holds whose job is not yet known to be
-	// stored: longer than any publish takes, short enough that a client which
-	// died in between does not keep a key.
+	// stored, and which is not refreshed because its client died.
 	pendingFor = 30 * time.Second
 	// pendingPoll is how often a claim that another job has pending is tried.
 	pendingPoll = 50 * time.Millisecond
@@ -35,8 +37,10 @@ func (s store) claimed(ctx context.Context, jobs []provider.Job, put func([]prov
 		waiting[i] = i
 	}
 	for len(waiting) > 0 {
-		ready, pending := s.claimRound(ctx, jobs, waiting, stored)
-		s.putRound(ctx, jobs, ready, stored, put)
+		ready, pending, fresh := s.claimRound(ctx, jobs, waiting, stored)
+		stop := s.keepPending(ctx, fresh)
+		s.putRound(ctx, jobs, ready, fresh, stored, put)
+		stop()
 		if len(pending) == len(waiting) && !sleep(ctx, pendingPoll) {
 			refuse(jobs, pending, stored, errors.Join(ErrDedupePending, context.Cause(ctx)))
 			break
@@ -48,8 +52,10 @@ func (s store) claimed(ctx context.Context, jobs []provider.Job, put func([]prov
 
 // claimRound claims the keys of the waiting jobs. It answers for those that are
 // duplicates or cannot be claimed, and returns those that may be stored and those
-// that must wait for another's pending claim, or for an equal key of this batch.
-func (s store) claimRound(ctx context.Context, jobs []provider.Job, waiting []int, stored []provider.Stored) (ready, pending []int) {
+// that must wait for another's pending claim, or for an equal key of this batch;
+// fresh are the claims, by job, that were not confirmed before: of a job that an
+// earlier call stored, the claim is not this call's to give up.
+func (s store) claimRound(ctx context.Context, jobs []provider.Job, waiting []int, stored []provider.Stored) (ready, pending []int, fresh map[int]provider.Claim) {
 	var claims []provider.Claim
 	var claiming []int
 	inRound := make(map[string]bool)
@@ -67,29 +73,52 @@ func (s store) claimRound(ctx context.Context, jobs []provider.Job, waiting []in
 		}
 	}
 	if len(claims) == 0 {
-		return ready, pending
+		return ready, pending, nil
 	}
 	holders, err := s.Claims.Claim(ctx, claims)
 	if err != nil {
 		refuse(jobs, claiming, stored, err)
-		return ready, pending
+		return ready, pending, nil
 	}
+	fresh = make(map[int]provider.Claim)
 	for n, i := range claiming {
 		switch holder := holders[n]; {
 		case holder.Owner == jobs[i].ID:
 			ready = append(ready, i)
+			if !holder.Confirmed {
+				fresh[i] = claims[n]
+			}
 		case holder.Confirmed:
 			stored[i] = provider.Stored{ID: jobs[i].ID, Outcome: Duplicate, Holder: holder.Owner}
 		default:
 			pending = append(pending, i)
 		}
 	}
-	return ready, pending
+	return ready, pending, fresh
+}
+
+// keepPending refreshes claims while their jobs are being stored, which takes as
+// long as the caller waits where a queue is full. stop ends it.
+func (s store) keepPending(ctx context.Context, claims map[int]provider.Claim) (stop func()) {
+	if len(claims) == 0 {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	var keeper sync.WaitGroup
+	keeper.Go(func() {
+		for sleep(ctx, pendingFor/3) {
+			_, _ = s.Claims.Claim(ctx, slices.Collect(maps.Values(claims))) // they run out otherwise
+		}
+	})
+	return func() {
+		cancel()
+		keeper.Wait()
+	}
 }
 
 // putRound stores jobs, and confirms or releases their claims by what became of
 // them. An unknown one keeps its claim: the same id may try again.
-func (s store) putRound(ctx context.Context, jobs []provider.Job, ready []int, stored []provider.Stored, put func([]provider.Job) []provider.Stored) {
+func (s store) putRound(ctx context.Context, jobs []provider.Job, ready []int, fresh map[int]provider.Claim, stored []provider.Stored, put func([]provider.Job) []provider.Stored) {
 	if len(ready) == 0 {
 		return
 	}
@@ -109,7 +138,9 @@ func (s store) putRound(ctx context.Context, jobs []provider.Job, ready []int, s
 			confirm = append(confirm, provider.Claim{Key: job.Dedupe.Key, Owner: job.ID, Confirmed: true,
 				For: s.claimFor(job)})
 		case Refused:
-			_ = s.Claims.Release(context.WithoutCancel(ctx), job.Dedupe.Key, job.ID) // it runs out otherwise
+			if _, ours := fresh[ready[n]]; ours {
+				_ = s.Claims.Release(context.WithoutCancel(ctx), job.Dedupe.Key, job.ID) // it runs out otherwise
+			}
 		}
 	}
 	if len(confirm) > 0 {

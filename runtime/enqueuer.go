@@ -27,5 +27,5 @@ func Enqueue(ctx context.Context, e Enqueuer, job Job) (Receipt, error) {
 		err = first(err, errNoReceipt)
 		return Receipt{ID: job.ID(), Outcome: Unknown, Err: err}, err
 	}
-	return receipts[0], receipts[0].Err
+	return receipts[0], first(receipts[0].Err, err)
 }

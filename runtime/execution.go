@@ -38,7 +38,8 @@ type execution struct {
 	policy   Policy
 	run      Run
 	context  runContext  // of its handler
-	carried  bool        // jobs that its settlement stores elsewhere first are stored
+	carried  carried     // jobs that its settlement stores elsewhere first
+	waited   bool        // before it could run: its lease may have run out
 	isLost   atomic.Bool // the lease is known to be lost
 
 	// Under session.mu.
@@ -115,6 +116,7 @@ func (s *session) remembered(e *execution) bool {
 			earlier.ended = make(chan struct{})
 		}
 		s.countSuspect(e, false) // it does not run while it waits
+		e.waited = true
 		s.mu.Unlock()
 		select {
 		case <-earlier.ended:
@@ -159,7 +161,12 @@ func (s *session) judgeBefore(e *execution) (end ending, run bool) {
 	}
 	e.run = Run{job: job, worker: s.cfg.Name, maxAttempts: e.policy.MaxAttempts, message: message}
 	if s.suspected(job.Counters) {
-		return s.alone(e)
+		if end, run := s.alone(e); !run {
+			return end, false
+		}
+	}
+	if e.waited && s.overdue(e) {
+		return ending{how: stopped}, false
 	}
 	return ending{}, true
 }

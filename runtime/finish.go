@@ -77,12 +77,12 @@ func (s *session) apply(e *execution, st settlement) error {
 	tries := int32(0)
 	defer func() {
 		if tries > 0 {
-			s.trouble("settle", nil)
+			s.trouble("settle job "+e.job.ID, nil)
 		}
 	}()
 	for ; ; tries++ {
 		if e.isLost.Load() {
-			return &provider.LostError{Stored: s.carried(e, st, tries > 0)}
+			return &provider.LostError{Stored: s.carriedBy(e, st, tries > 0)}
 		}
 		err := s.send(e, st)
 		switch {
@@ -106,15 +106,18 @@ func (s *session) settlementFailed(e *execution, what Settlement, err error) {
 	s.observe(SettlementFailed{Job: s.info(e), Settlement: what, Err: err})
 	s.cfg.Logger.Warn("a settlement failed, trying again while the lease holds",
 		"job", e.job.ID, "task", e.job.Task, "settlement", what, "error", err)
-	s.trouble("settle", err)
+	s.trouble("settle job "+e.job.ID, err)
 }
 
-// carried is what is known of the jobs that a settlement carries which was tried,
-// or not.
-func (s *session) carried(e *execution, st settlement, tried bool) Outcome {
-	own, _ := s.store.split(st.next)
+// carriedBy is what is known of the jobs that a settlement carries which was
+// tried, or not.
+func (s *session) carriedBy(e *execution, st settlement, tried bool) Outcome {
+	own, lent := s.store.split(st.next)
+	if st.verb == verbRetry {
+		lent = []provider.Job{*e.job}
+	}
 	switch {
-	case e.carried && len(own) == 0:
+	case len(own) == 0 && len(lent) > 0 && len(e.carried.missing(lent)) == 0:
 		return Stored
 	case tried:
 		return Unknown
@@ -125,11 +128,14 @@ func (s *session) carried(e *execution, st settlement, tried bool) Outcome {
 // send is one try of a settlement.
 func (s *session) send(e *execution, st settlement) error {
 	ctx := s.settlingSoon()
+	if e.carried == nil && (s.store.delaysLent() || s.store.claimsLent()) {
+		e.carried = make(carried)
+	}
 	switch st.verb {
 	case verbAck:
-		return s.store.ack(ctx, e.delivery, st.next, &e.carried)
+		return s.store.ack(ctx, e.delivery, st.next, e.carried)
 	case verbRetry:
-		return s.store.retry(ctx, e.delivery, *st.again, &e.carried)
+		return s.store.retry(ctx, e.delivery, *st.again, e.carried)
 	case verbDead:
 		return s.store.deadLetter(ctx, e.delivery, *st.failure)
 	default:

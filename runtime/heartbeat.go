@@ -78,6 +78,14 @@ func (s *session) doubt(e *execution, err error) {
 	}
 }
 
+// overdue reports whether nobody has confirmed a lease for as long as it lasts: a
+// run must not begin on it.
+func (s *session) overdue(e *execution) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return time.Since(e.extended) >= s.cfg.Lease
+}
+
 // lose notes that a delivery is no longer ours.
 func (s *session) lose(e *execution) {
 	if e.isLost.Swap(true) {
@@ -187,7 +195,7 @@ func (s *session) findStuck(now time.Time) {
 		s.cfg.Logger.Error("a handler is stuck", "job", event.Job.ID, "task", event.Job.Task, "running", event.Running)
 		s.observe(event)
 		if s.cfg.OnStuck != nil {
-			s.pool.Go(func() { s.cfg.OnStuck(event) }) // heartbeats go on
+			s.hooks.Go(func() { s.cfg.OnStuck(event) }) // heartbeats go on
 		}
 	}
 }

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -30,6 +32,7 @@ type session struct {
 	cancelSettle  context.CancelFunc
 	cancelSoon    context.CancelFunc // of soon; not needed
 
+	hooks   sync.WaitGroup // calls of OnStuck
 	pool    sync.WaitGroup
 	work    chan *execution // to idle goroutines of the pool
 	quit    chan struct{}   // ends them
@@ -102,6 +105,7 @@ func (s *session) run(ctx context.Context) error {
 	err := s.stop()
 	stopBackground()
 	others.Wait()
+	s.waitForHooks()
 	return errors.Join(failed, err)
 }
 
@@ -248,6 +252,15 @@ func (s *session) signal() {
 	}
 }
 
+const (
+	// promoting is what health calls the promotion of delayed jobs.
+	promoting = "promote delayed jobs"
+	// promoterIsWell is how long a promoter must live to be taken for well.
+	promoterIsWell = 2 * time.Second
+)
+
+var errPromoterEnded = errors.New("the promoter ended by itself")
+
 // promote keeps delayed jobs moving, starting again after a failure.
 func (s *session) promote(ctx context.Context) {
 	if s.store.Delays == nil {
@@ -259,19 +272,23 @@ func (s *session) promote(ctx context.Context) {
 	}
 	for failures := int32(0); ctx.Err() == nil; failures++ {
 		began := time.Now()
+		well := time.AfterFunc(promoterIsWell, func() { s.trouble(promoting, nil) })
 		err := s.store.Delays.Promote(ctx, publish)
-		if err == nil || ctx.Err() != nil {
+		well.Stop()
+		if ctx.Err() != nil {
 			return
+		}
+		if err == nil {
+			err = errPromoterEnded
 		}
 		if time.Since(began) > time.Minute {
 			failures = 0
 		}
 		err = s.store.named(err)
-		s.trouble("promote delayed jobs", err)
+		s.trouble(promoting, err)
 		s.observe(PromoterFailed{Err: err})
 		s.cfg.Logger.Error("delayed jobs are not promoted, trying again", "error", err)
 		sleep(ctx, growing(100*time.Millisecond, 10*time.Second, failures))
-		s.trouble("promote delayed jobs", nil)
 	}
 }
 
@@ -290,8 +307,8 @@ func (s *session) health() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var errs []error
-	for what, err := range s.troubles {
-		errs = append(errs, fmt.Errorf("%s: %w", what, err))
+	for _, what := range slices.Sorted(maps.Keys(s.troubles)) {
+		errs = append(errs, fmt.Errorf("%s: %w", what, s.troubles[what]))
 	}
 	if s.stuck > 0 && 2*s.stuck >= s.cfg.Concurrency {
 		errs = append(errs, fmt.Errorf("%d of %d handlers are stuck", s.stuck, s.cfg.Concurrency))

@@ -7,28 +7,31 @@ import (
 	"time"
 )
 
-// cancelledGrace is how long a stopping worker waits for handlers after it has
-// cancelled them, and then for settlements.
+// cancelledGrace is how long a stopping worker takes at most after the grace
+// period: three fifths for the handlers that it has cancelled, one for settlements
+// that are cut off, one to close. With the default grace period that is well
+// below the 30 seconds after which Kubernetes kills.
 const cancelledGrace = 5 * time.Second
 
 // stop ends a session: it waits for handlers, cancels those that are left,
 // settles or releases, and closes the subscription.
 func (s *session) stop() error {
 	s.cfg.Logger.Info("worker stopping: waiting for its handlers", "worker", s.cfg.Name, "handlers", s.left(), "at_most", s.cfg.ShutdownGrace)
+	end := time.Now().Add(s.cfg.ShutdownGrace + cancelledGrace)
 	if !s.quiet(s.cfg.ShutdownGrace) {
 		s.cancelHandler(ErrShutdown)
-		s.quiet(cancelledGrace)
+		s.quiet(time.Until(end) - 2*cancelledGrace/5)
 	}
 	s.cancelHandler(ErrShutdown)
 	s.cancelSettle()
 	close(s.quit)
-	s.quiet(time.Second) // settlements that were cut off return
+	s.quiet(time.Until(end) - cancelledGrace/5) // settlements that were cut off return
 
 	left := s.left()
 	if left == 0 {
 		s.pool.Wait()
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), cancelledGrace)
+	ctx, cancel := context.WithDeadline(context.Background(), end)
 	defer cancel()
 	err := s.sub.Close(ctx)
 	if err != nil {
@@ -38,6 +41,20 @@ func (s *session) stop() error {
 		err = errors.Join(err, fmt.Errorf("%d jobs were not settled before the worker stopped; they are delivered again after their lease", left))
 	}
 	return err
+}
+
+// waitForHooks waits for calls of OnStuck, for a moment: they are not ours, and
+// one that blocks must not keep the worker from its end.
+func (s *session) waitForHooks() {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		s.hooks.Wait()
+	}()
+	select {
+	case <-done:
+	case <-time.After(cancelledGrace / 5):
+	}
 }
 
 // quiet waits until no delivery is unsettled, at most for a while.

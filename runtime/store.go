@@ -40,22 +40,23 @@ func (s store) promoted(ctx context.Context, jobs []provider.Job) []provider.Sto
 }
 
 // ack ends a delivery. Next jobs that need a lender are stored before it, the
-// others with it. Once the former are, it sets carried: another try of the same
-// does not store them again.
-func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job, carried *bool) error {
+// others with it. It notes those that are in carried: another try of the same does
+// not store them again.
+func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job, carried carried) error {
 	own, lent := s.split(next)
-	if len(lent) > 0 && !*carried {
-		s.makeWay(ctx, d.Job(), lent)
+	if left := carried.missing(lent); len(left) > 0 {
+		s.makeWay(ctx, d.Job(), left)
 		var failed []error
-		for _, one := range s.put(ctx, lent, provider.PublishOptions{Accepted: true}) {
+		for i, one := range s.put(ctx, left, provider.PublishOptions{Accepted: true}) {
 			if one.Outcome == Refused || one.Outcome == Unknown {
-				failed = append(failed, fmt.Errorf("next job %s: %w", one.ID, first(one.Err, errNoReason)))
+				failed = append(failed, fmt.Errorf("next job %s: %w", left[i].ID, first(one.Err, errNoReason)))
+				continue
 			}
+			carried[left[i].ID] = true
 		}
 		if len(failed) > 0 {
 			return errors.Join(failed...)
 		}
-		*carried = true
 	}
 	err := d.Ack(ctx, own)
 	if len(own) == 0 {
@@ -75,19 +76,34 @@ func (s store) makeWay(ctx context.Context, j *provider.Job, next []provider.Job
 	}
 }
 
-// retry gives a job another run. Once a lender has its copy, it sets carried, as
-// ack does.
-func (s store) retry(ctx context.Context, d provider.Delivery, again provider.Again, carried *bool) error {
+// carried are the ids of jobs that a settlement stores elsewhere first and that
+// are stored, over all of its tries.
+type carried map[string]bool
+
+// missing returns the jobs that are not stored yet.
+func (c carried) missing(jobs []provider.Job) []provider.Job {
+	var left []provider.Job
+	for i := range jobs {
+		if !c[jobs[i].ID] {
+			left = append(left, jobs[i])
+		}
+	}
+	return left
+}
+
+// retry gives a job another run. Once a lender has its copy, it notes it in
+// carried, as ack does.
+func (s store) retry(ctx context.Context, d provider.Delivery, again provider.Again, carried carried) error {
 	again.After = min(again.After, s.longest()) // early is better than never
 	if s.retriesAlone(d.Job(), again) {
 		return d.Retry(ctx, again)
 	}
-	if !*carried {
+	if !carried[d.Job().ID] {
 		held := s.Delays.Hold(ctx, []provider.Job{d.Job().After(again)})
 		if held[0].Outcome != Stored {
 			return fmt.Errorf("hold for another run: %w", first(held[0].Err, errNoReason))
 		}
-		*carried = true
+		carried[d.Job().ID] = true
 	}
 	err := d.Ack(ctx, nil)
 	if err == nil {

@@ -46,6 +46,7 @@ func (s *session) alone(e *execution) (end ending, run bool) {
 	}
 	s.suspect = e
 	for s.suspects > 1 && s.handlers.Err() == nil {
+		e.waited = true
 		s.fewer.Wait()
 	}
 	switch {
