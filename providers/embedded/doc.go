@@ -24,9 +24,13 @@
 // wake each other up (by inotify on Linux, elsewhere they look a hundred times a
 // second). A process that is stopped (SIGSTOP, a debugger, a frozen container) in
 // the middle of a transaction holds the file until it goes on or is killed. The
-// others say so, by the event Blocked and by Health, and wait; calls whose context
-// ends meanwhile are refused, and nothing of them is stored. Looking (Stats, Dead)
-// goes on.
+// others stop with it: after two seconds they say so, by the event Blocked and by
+// Health ("another process has held its write lock for 3s, stopped or stuck"), and
+// wait; calls whose context ends meanwhile are refused, and nothing of them is
+// stored; handlers run on, and their jobs are settled afterwards; Open fails after
+// Config.OpenWait. Looking (Stats, Dead) goes on. What to do: find the process
+// (lsof on the -lock file lists all who have it open; ps shows a stopped one in
+// state T) and let it continue (SIGCONT) or kill it. Killing it harms nothing.
 //
 // The file must be on a local disk: network file systems have neither the locks
 // nor the shared memory. Never open the file in the same process by other means

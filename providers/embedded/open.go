@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -61,11 +60,8 @@ func open(path string, cfg Config, in internals) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	if path == "" || path == ":memory:" {
-		return nil, setupError("no path is given", "name a file; provider memory needs none")
-	}
-	if path, err = filepath.Abs(path); err != nil {
-		return nil, fmt.Errorf("embedded file: %w", err)
+	if path, err = checkedPath(path); err != nil {
+		return nil, err
 	}
 	if in.now == nil {
 		in.now = func() int64 { return time.Now().UnixNano() }
@@ -84,7 +80,7 @@ func open(path string, cfg Config, in internals) (*store, error) {
 // start opens everything, and brings the file up to date.
 func (s *store) start(ctx context.Context) error {
 	var err error
-	if s.side, err = openSideFile(s.path + "-lock"); err != nil {
+	if s.side, err = openSideFile(s.path + lockSuffix); err != nil {
 		return err
 	}
 	conn, err := s.openLocked(ctx)
