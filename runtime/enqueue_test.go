@@ -260,6 +260,9 @@ func TestCancel(t *testing.T) {
 		if again := r.enqueue(job(a, "x")); again.Duplicate {
 			r.Error("a cancelled job keeps its dedupe key")
 		}
+		if err := r.last.stop(); err != nil {
+			r.Fatal(err)
+		}
 		r.p.Delays = nil
 		var missing *backstage.MissingError
 		if _, err := r.client.Cancel(r.Context(), id); !errors.As(err, &missing) {

@@ -27,14 +27,15 @@ func (c *WorkerConfig) check() error {
 	}
 	seen := make(map[string]bool)
 	for i, q := range c.Queues {
+		at := fmt.Sprintf("Queues[%d]", i)
 		if err := checkName("Name", q.Name); err != nil {
-			wrong = append(wrong, fmt.Errorf("Queues[%d]: %w", i, err))
+			wrong = append(wrong, fmt.Errorf("%s: %w", at, err))
 		}
 		if q.Weight < 0 {
-			wrong = append(wrong, fmt.Errorf("Queues[%d]: Weight must not be negative", i))
+			wrong = append(wrong, fmt.Errorf("%s: Weight must not be negative", at))
 		}
 		if seen[q.Name] {
-			wrong = append(wrong, fmt.Errorf("Queues[%d]: queue %q is named twice", i, q.Name))
+			wrong = append(wrong, fmt.Errorf("%s: queue %q is named twice", at, q.Name))
 		}
 		seen[q.Name] = true
 	}
