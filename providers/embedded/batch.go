@@ -1,5 +1,7 @@
 package embedded
 
+import "slices"
+
 // batch is what the writer puts into one transaction.
 type batch struct {
 	settlements  []*settlement
@@ -64,10 +66,19 @@ func (b *batch) apply(t *transaction) {
 		p.stage(t)
 	}
 	t.incoming.flush()
+	if b.promotes(t.w.store) {
+		t.promote(scopeOwn)
+	}
 	for _, r := range b.receptions {
 		r.claim(t)
 	}
 	t.incoming.settleDown()
+}
+
+// promotes reports whether jobs of the file's own that are due have to be moved for
+// these receivers: before any of them looks, because nobody else does it.
+func (b *batch) promotes(s *store) bool {
+	return slices.ContainsFunc(b.receptions, func(r *reception) bool { return r.sweep }) && !s.ownDelays()
 }
 
 // finish tells all what became of the transaction.

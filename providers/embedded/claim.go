@@ -96,9 +96,6 @@ func (r *reception) fill(t *transaction) {
 		r.sub.tookOver = t.now
 		r.takeOver(t)
 	}
-	if r.sweep && !t.w.store.ownDelays() {
-		t.promote(scopeOwn)
-	}
 	for _, q := range r.lanes {
 		if len(r.got.list) >= r.most {
 			return

@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"database/sql"
+	"slices"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -40,6 +41,18 @@ func (p *parked) collect(b *batch) {
 	clear(p.receptions)
 	clear(p.publications)
 	p.receptions, p.publications, p.due = p.receptions[:0], p.publications[:0], false
+}
+
+// meet lets those be tried again whose lanes got something in a transaction that
+// they were not in: the file does not tell its writer of what it wrote itself.
+func (p *parked) meet(w *writer, lanes map[int64]bool) {
+	for _, r := range p.receptions {
+		if slices.ContainsFunc(r.lanes, func(q int64) bool { return lanes[q] }) {
+			p.due = true
+			w.rouse()
+			return
+		}
+	}
 }
 
 // sendAway ends the publishing calls that wait, because the provider is closing.

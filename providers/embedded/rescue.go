@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"errors"
+	"slices"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -47,9 +48,14 @@ func (w *writer) try(b *batch) error {
 }
 
 // oneByOne does each piece in a transaction of its own, so that one cannot spoil
-// the others'.
+// the others'. Receivers come last, as in a batch, and look into all their lanes:
+// what the others bring is theirs.
 func (w *writer) oneByOne(b *batch) {
-	for _, p := range b.pieces() {
+	for _, r := range b.receptions {
+		r.sweep = true
+	}
+	all, receivers := b.pieces(), len(b.receptions)
+	for _, p := range slices.Concat(all[receivers:], all[:receivers]) {
 		single := new(batch)
 		single.add(p)
 		if err := w.try(single); err != nil {

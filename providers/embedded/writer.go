@@ -69,11 +69,16 @@ func (w *writer) submit(p piece) error {
 	}
 	w.waiting = append(w.waiting, p)
 	w.mu.Unlock()
+	w.rouse()
+	return nil
+}
+
+// rouse lets the writer look for something to do.
+func (w *writer) rouse() {
 	select {
 	case w.signal <- struct{}{}:
 	default:
 	}
-	return nil
 }
 
 // run is the writer's goroutine. It ends when the provider is closed.
@@ -153,10 +158,7 @@ func (w *writer) collect() *batch {
 	if len(list) > mostPieces {
 		w.waiting = append(w.waiting, list[mostPieces:]...)
 		list = list[:mostPieces]
-		select {
-		case w.signal <- struct{}{}:
-		default:
-		}
+		w.rouse()
 	}
 	w.mu.Unlock()
 	b := new(batch)
@@ -205,6 +207,7 @@ func (w *writer) after(b *batch, t *transaction) {
 	if t.stir {
 		w.store.waker.wake()
 	}
+	w.parked.meet(w, t.lanes)
 	b.finish(w, nil)
 	for scope, due := range t.due {
 		w.store.promoters.tell(scope, due)
