@@ -39,29 +39,14 @@ func (e *emitter) job(t *Task) {
 }
 
 func (e *emitter) register(t *Task) {
-	register, handle := "Register", jen.Code(jen.Id("handle"))
+	register := "Register"
 	if len(t.Edges) > 0 {
-		register, handle = "RegisterChain", e.chained(t)
+		register = "RegisterChain"
 	}
 	e.declare(fmt.Sprintf("Register%s lets worker run %s by handle.", t.GoName, t.GoName),
 		jen.Func().Id("Register"+t.GoName).
 			Params(worker(), jen.Id("handle").Func().Params(e.handleParams(t, false)...).Error(), registerOptions()).
-			Block(backstage(register).Call(jen.Id("worker"), e.registration(t), handle, jen.Id("opts").Op("..."))))
-}
-
-// chained gives the handler the task's own type over what the runtime passes.
-func (e *emitter) chained(t *Task) jen.Code {
-	return jen.Func().
-		Params(
-			jen.Id("ctx").Qual("context", "Context"),
-			jen.Id("in").Add(e.message(t.Payload)),
-			jen.Id("next").Op("*").Add(backstage("Next")),
-		).Error().
-		Block(jen.Return(jen.Id("handle").Call(
-			jen.Id("ctx"),
-			jen.Id("in"),
-			jen.Parens(jen.Op("*").Id(t.GoName+"Next")).Call(jen.Id("next")),
-		)))
+			Block(backstage(register).Call(jen.Id("worker"), e.registration(t), jen.Id("handle"), jen.Id("opts").Op("..."))))
 }
 
 func (e *emitter) registration(t *Task) jen.Code {

@@ -113,3 +113,24 @@ func TestIsSet(t *testing.T) {
 		}
 	}
 }
+
+// TestDifferentFieldsMakeDifferentKeys whatever stands between them.
+func TestDifferentFieldsMakeDifferentKeys(t *testing.T) {
+	t.Parallel()
+	values := []string{"a", "b", "a-b", "b-a", "-", "a/b", "%2D", "%", "a%2Db", "ä", "ä-", "#", "a:b", "a b", ",", "a,b", "x", "xa", "and", "aand"}
+	for _, separator := range []string{"/", "-", ":", "--", " ", "x-", "-x", "ä", "|", "", "x", "and"} {
+		made := make(map[string][2]string)
+		for _, first := range values {
+			for _, second := range values {
+				key, err := backstage.JoinKey(backstage.KeyField("first", first, true), backstage.KeyText(separator), backstage.KeyField("second", second, true))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if other, taken := made[key]; taken {
+					t.Errorf("separator %q: %q of %q is also the key of %q", separator, key, [2]string{first, second}, other)
+				}
+				made[key] = [2]string{first, second}
+			}
+		}
+	}
+}

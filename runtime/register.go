@@ -23,26 +23,30 @@ type Registration struct {
 // Register lets a worker run a task that has no next. Generated code calls it.
 // What is wrong with it is returned by Worker.Run.
 func Register[M proto.Message](w *Worker, task Registration, handle func(context.Context, M) error, opts ...RegisterOption) {
-	var chain func(context.Context, M, *Next) error // stays nil with handle
-	if handle != nil {
-		chain = func(ctx context.Context, in M, _ *Next) error { return handle(ctx, in) }
-	}
-	RegisterChain(w, task, chain, opts...)
+	add[M](w, task, handle == nil, func(ctx context.Context, run *Run) error {
+		return handle(ctx, run.message.(M))
+	}, opts)
 }
 
-// RegisterChain lets a worker run a task that other tasks may follow. Generated
-// code calls it. What is wrong with it is returned by Worker.Run.
-func RegisterChain[M proto.Message](w *Worker, task Registration, handle func(context.Context, M, *Next) error, opts ...RegisterOption) {
+// RegisterChain lets a worker run a task that other tasks may follow: N is the
+// task's own type over Next. Generated code calls it. What is wrong with it is
+// returned by Worker.Run.
+func RegisterChain[M proto.Message, N ~struct{ steps *steps }](w *Worker, task Registration, handle func(context.Context, M, *N) error, opts ...RegisterOption) {
+	add[M](w, task, handle == nil, func(ctx context.Context, run *Run) error {
+		run.next.steps = new(steps) // which the handler's next shares
+		next := N(run.next)
+		return handle(ctx, run.message.(M), &next)
+	}, opts)
+}
+
+func add[M proto.Message](w *Worker, task Registration, missing bool, handle HandleFunc, opts []RegisterOption) {
 	var none M
 	message := none.ProtoReflect().Type()
-	r := &registered{Registration: task, missing: handle == nil}
+	r := &registered{Registration: task, missing: missing, handle: handle}
 	r.Queue = first(r.Queue, DefaultQueue)
 	r.decode = func(payload []byte) (proto.Message, error) {
 		in := message.New().Interface()
 		return in, proto.Unmarshal(payload, in)
-	}
-	r.handle = func(ctx context.Context, run *Run) error {
-		return handle(ctx, run.message.(M), &run.next)
 	}
 	for _, option := range opts {
 		option.register(r)

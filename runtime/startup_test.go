@@ -30,7 +30,7 @@ func TestRunReturnsAllThatIsWrong(t *testing.T) {
 			handle("wide", nothing, backstage.Serve("bulk", "no name")),
 			func(w *backstage.Worker) { backstage.Register[*text](w, backstage.Registration{Name: "hollow"}, nil) },
 			func(w *backstage.Worker) {
-				backstage.RegisterChain[*text](w, backstage.Registration{Name: "void"}, nil)
+				backstage.RegisterChain[*text, backstage.Next](w, backstage.Registration{Name: "void"}, nil)
 			},
 			handle("parent", nothing, backstage.Registration{Next: next}))
 		err := w.Run(r.Context())

@@ -67,10 +67,10 @@ func TestKeysOfEveryKind(t *testing.T) {
 		{keytasks.EnumsJob, `colour: COLOUR_RED nested: NESTED_ONE foreign: FOREIGN_ONE maybe_colour: COLOUR_UNSPECIFIED`, name + "Enums:1/1/1/0", ""},
 		{keytasks.EnumsJob, `colour: COLOUR_RED nested: NESTED_ONE foreign: FOREIGN_ONE`, "", "maybe_colour"},
 		{keytasks.EnumsJob, `nested: NESTED_ONE foreign: FOREIGN_ONE maybe_colour: COLOUR_RED`, "", "colour"},
-		{keytasks.PresenceJob, `maybe_text: "t" maybe_number: 0 wrapped { value: "w" } wrapped_number { value: 4 }`, name + "Presence:t0w4", ""},
+		{keytasks.PresenceJob, `maybe_text: "t" maybe_number: 0 wrapped { value: "w" } wrapped_number { value: 4 }`, name + "Presence:t,0,w,4", ""},
 		{keytasks.PresenceJob, `maybe_text: "" maybe_number: 0 wrapped { value: "w" } wrapped_number { value: 4 }`, "", "maybe_text"},
 		{keytasks.PresenceJob, `maybe_text: "t" maybe_number: 1 wrapped { value: "w" }`, "", "wrapped_number.value"},
-		{keytasks.OptionalJob, ``, name + "Optional:0false0", ""},
+		{keytasks.OptionalJob, ``, name + "Optional:,0,false,0,", ""},
 		{keytasks.DeepJob, `sub { id: "1" sub { sub { id: "3" } } } foreign_sub { id: "f" }`, name + "Deep:1:3:f", ""},
 		{keytasks.DeepJob, `sub { id: "1" } foreign_sub { id: "f" }`, "", "sub.sub.sub.id"},
 	} {

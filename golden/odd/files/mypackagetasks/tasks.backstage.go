@@ -68,9 +68,7 @@ func RegisterA(worker *backstage.Worker, handle func(context.Context, *files.Geo
 	backstage.RegisterChain(worker, backstage.Registration{
 		Name: AName,
 		Next: []backstage.Needs{geoATask().Needs()},
-	}, func(ctx context.Context, in *files.Geo_, next *backstage.Next) error {
-		return handle(ctx, in, (*ANext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ANext records what follows when A succeeds. An error of the

@@ -215,9 +215,7 @@ func RegisterCharge(worker *backstage.Worker, handle func(context.Context, *empt
 		Name:   ChargeName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{ctxTask().Needs(), pV1Task().Needs()},
-	}, func(ctx context.Context, in *emptypb.Empty, next *backstage.Next) error {
-		return handle(ctx, in, (*ChargeNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ChargeNext records what follows when Charge succeeds. An error of the
@@ -256,9 +254,7 @@ func RegisterAny(worker *backstage.Worker, handle func(context.Context, *any_.M,
 		Name:   AnyName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *any_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*AnyNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // AnyNext records what follows when Any succeeds. An error of the
@@ -300,9 +296,7 @@ func RegisterBackstage(worker *backstage.Worker, handle func(context.Context, *b
 		Name:   BackstageName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *backstage_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*BackstageNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // BackstageNext records what follows when Backstage succeeds. An error of the
@@ -344,9 +338,7 @@ func RegisterContext(worker *backstage.Worker, handle func(context.Context, *con
 		Name:   ContextName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *context_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*ContextNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ContextNext records what follows when Context succeeds. An error of the
@@ -388,9 +380,7 @@ func RegisterCtx(worker *backstage.Worker, handle func(context.Context, *ctx_.M,
 		Name:   CtxName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *ctx_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*CtxNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // CtxNext records what follows when Ctx succeeds. An error of the
@@ -432,9 +422,7 @@ func RegisterErr(worker *backstage.Worker, handle func(context.Context, *err_.M,
 		Name:   ErrName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *err_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*ErrNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ErrNext records what follows when Err succeeds. An error of the
@@ -476,9 +464,7 @@ func RegisterError(worker *backstage.Worker, handle func(context.Context, *error
 		Name:   ErrorName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *error_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*ErrorNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ErrorNext records what follows when Error succeeds. An error of the
@@ -520,9 +506,7 @@ func RegisterIn(worker *backstage.Worker, handle func(context.Context, *in_.M, *
 		Name:   InName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *in_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*InNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // InNext records what follows when In succeeds. An error of the
@@ -564,9 +548,7 @@ func RegisterLen(worker *backstage.Worker, handle func(context.Context, *len_.M,
 		Name:   LenName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *len_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*LenNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // LenNext records what follows when Len succeeds. An error of the
@@ -608,9 +590,7 @@ func RegisterOpts(worker *backstage.Worker, handle func(context.Context, *opts_.
 		Name:   OptsName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *opts_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*OptsNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // OptsNext records what follows when Opts succeeds. An error of the
@@ -652,9 +632,7 @@ func RegisterRuntime(worker *backstage.Worker, handle func(context.Context, *run
 		Name:   RuntimeName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *runtime.M, next *backstage.Next) error {
-		return handle(ctx, in, (*RuntimeNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // RuntimeNext records what follows when Runtime succeeds. An error of the
@@ -696,9 +674,7 @@ func RegisterString(worker *backstage.Worker, handle func(context.Context, *stri
 		Name:   StringName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *string_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*StringNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // StringNext records what follows when String succeeds. An error of the
@@ -740,9 +716,7 @@ func RegisterTime(worker *backstage.Worker, handle func(context.Context, *time_.
 		Name:   TimeName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *time_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*TimeNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // TimeNext records what follows when Time succeeds. An error of the
@@ -784,9 +758,7 @@ func RegisterType(worker *backstage.Worker, handle func(context.Context, *_type.
 		Name:   TypeName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *_type.M, next *backstage.Next) error {
-		return handle(ctx, in, (*TypeNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // TypeNext records what follows when Type succeeds. An error of the
@@ -828,9 +800,7 @@ func RegisterClient(worker *backstage.Worker, handle func(context.Context, *Clie
 		Name:   ClientName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *Client_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*ClientNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ClientNext records what follows when Client succeeds. An error of the
@@ -872,9 +842,7 @@ func RegisterChargeTask(worker *backstage.Worker, handle func(context.Context, *
 		Name:   ChargeTaskName,
 		Policy: backstage.Policy{Timeout: 30 * time.Second},
 		Next:   []backstage.Needs{chargeTask().Needs()},
-	}, func(ctx context.Context, in *chargeTask_.M, next *backstage.Next) error {
-		return handle(ctx, in, (*ChargeTaskNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ChargeTaskNext records what follows when ChargeTask succeeds. An error of the

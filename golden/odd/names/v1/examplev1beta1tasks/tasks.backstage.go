@@ -96,9 +96,7 @@ func RegisterHelloWorld(worker *backstage.Worker, handle func(context.Context, *
 	backstage.RegisterChain(worker, backstage.Registration{
 		Name: HelloWorldName,
 		Next: []backstage.Needs{createUserInAPITask().Needs(), xRTask().Needs(), r4YouTask().Needs()},
-	}, func(ctx context.Context, in *namesv1.M, next *backstage.Next) error {
-		return handle(ctx, in, (*HelloWorldNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // HelloWorldNext records what follows when HelloWorld succeeds. An error of the

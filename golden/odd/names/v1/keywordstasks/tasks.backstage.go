@@ -173,9 +173,7 @@ func RegisterType(worker *backstage.Worker, handle func(context.Context, *namesv
 	backstage.RegisterChain(worker, backstage.Registration{
 		Name: TypeName,
 		Next: []backstage.Needs{importTask().Needs()},
-	}, func(ctx context.Context, in *namesv1.M, next *backstage.Next) error {
-		return handle(ctx, in, (*TypeNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // TypeNext records what follows when Type succeeds. An error of the

@@ -66,9 +66,7 @@ func RegisterA(worker *backstage.Worker, handle func(context.Context, *namesv1.X
 	backstage.RegisterChain(worker, backstage.Registration{
 		Name: AName,
 		Next: []backstage.Needs{xSATask().Needs(), fOOBarATask().Needs(), s3ATask().Needs()},
-	}, func(ctx context.Context, in *namesv1.XM, next *backstage.Next) error {
-		return handle(ctx, in, (*ANext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ANext records what follows when A succeeds. An error of the

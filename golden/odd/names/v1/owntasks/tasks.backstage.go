@@ -159,9 +159,7 @@ func RegisterClient(worker *backstage.Worker, handle func(context.Context, *name
 	backstage.RegisterChain(worker, backstage.Registration{
 		Name: ClientName,
 		Next: []backstage.Needs{handlerTask().Needs(), nextTask().Needs(), registeringRegisterTask().Needs()},
-	}, func(ctx context.Context, in *namesv1.M, next *backstage.Next) error {
-		return handle(ctx, in, (*ClientNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ClientNext records what follows when Client succeeds. An error of the

@@ -168,9 +168,7 @@ func RegisterOldQuiet(worker *backstage.Worker, handle func(context.Context, *te
 	backstage.RegisterChain(worker, backstage.Registration{
 		Name: OldQuietName,
 		Next: []backstage.Needs{quietTask().Needs()},
-	}, func(ctx context.Context, in *textv1.M, next *backstage.Next) error {
-		return handle(ctx, in, (*OldQuietNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // OldQuietNext records what follows when OldQuiet succeeds. An error of the

@@ -84,9 +84,7 @@ func RegisterList(worker *backstage.Worker, handle func(context.Context, *chainv
 	backstage.RegisterChain(worker, backstage.Registration{
 		Name: ListName,
 		Next: []backstage.Needs{listTask().Needs(), importTask().Needs(), indexTasksListTask().Needs(), otherTasksListTask().Needs(), mailTasksSendTask().Needs()},
-	}, func(ctx context.Context, in *chainv1.ListRequest, next *backstage.Next) error {
-		return handle(ctx, in, (*ListNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ListNext records what follows when List succeeds. An error of the
@@ -139,9 +137,7 @@ func RegisterImport(worker *backstage.Worker, handle func(context.Context, *chai
 	backstage.RegisterChain(worker, backstage.Registration{
 		Name: ImportName,
 		Next: []backstage.Needs{mailTasksSendTask().Needs(), mailTasksDigestTask().Needs()},
-	}, func(ctx context.Context, in *chainv1.ImportRequest, next *backstage.Next) error {
-		return handle(ctx, in, (*ImportNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ImportNext records what follows when Import succeeds. An error of the

@@ -93,9 +93,7 @@ func RegisterChargeCard(worker *backstage.Worker, handle func(context.Context, *
 		Queue:  "orders",
 		Policy: backstage.Policy{Timeout: 30 * time.Second, MaxAttempts: 8, Backoff: backstage.Backoff{Base: time.Second, Cap: 5 * time.Minute}},
 		Next:   []backstage.Needs{sendReceiptTask().Needs(), shipOrderTask().Needs()},
-	}, func(ctx context.Context, in *ordersv1.ChargeCardRequest, next *backstage.Next) error {
-		return handle(ctx, in, (*ChargeCardNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ChargeCardNext records what follows when ChargeCard succeeds. An error of the

@@ -78,9 +78,7 @@ func RegisterChargeCard(worker *backstage.Worker, handle func(context.Context, *
 		Queue:  "orders",
 		Policy: backstage.Policy{Timeout: 10 * time.Second, Backoff: backstage.Backoff{Base: 100 * time.Millisecond, Cap: 2 * time.Second}},
 		Next:   []backstage.Needs{sendReceiptTask().Needs()},
-	}, func(ctx context.Context, in *quickstartv1.ChargeCardRequest, next *backstage.Next) error {
-		return handle(ctx, in, (*ChargeCardNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ChargeCardNext records what follows when ChargeCard succeeds. An error of the

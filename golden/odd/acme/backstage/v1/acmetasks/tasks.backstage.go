@@ -76,9 +76,7 @@ func RegisterA(worker *backstage.Worker, handle func(context.Context, *acmev1.Ba
 		Name:  AName,
 		Queue: "acme",
 		Next:  []backstage.Needs{aTask().Needs(), a2Task().Needs()},
-	}, func(ctx context.Context, in *acmev1.Backstage, next *backstage.Next) error {
-		return handle(ctx, in, (*ANext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ANext records what follows when A succeeds. An error of the

@@ -78,9 +78,7 @@ func RegisterChargeCard(worker *backstage.Worker, handle func(context.Context, *
 		Name:  ChargeCardName,
 		Queue: "orders",
 		Next:  []backstage.Needs{sendReceiptTask().Needs(), mailTasksSendTask().Needs()},
-	}, func(ctx context.Context, in *ordersv1.ChargeCardRequest, next *backstage.Next) error {
-		return handle(ctx, in, (*ChargeCardNext)(next))
-	}, opts...)
+	}, handle, opts...)
 }
 
 // ChargeCardNext records what follows when ChargeCard succeeds. An error of the
