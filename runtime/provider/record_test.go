@@ -140,6 +140,31 @@ func TestEachFieldOfTheRecordIsRead(t *testing.T) {
 	}
 }
 
+// TestRecordsAreWrittenAsProtobufDoes: the same fields in the same order, to the
+// byte.
+func TestRecordsAreWrittenAsProtobufDoes(t *testing.T) {
+	all := least()
+	eachField(reflect.TypeFor[Job](), nil, func(_ string, path []int) {
+		setSome(t, reflect.ValueOf(&all).Elem().FieldByIndex(path))
+	})
+	below := least()
+	below.Counters.Failures, below.Expires, below.Headers = -1, -1, map[string]string{"": ""}
+	for name, j := range map[string]Job{"least": least(), "all": all, "below zero": below} {
+		stored := marshal(t, &j)
+		var r backstagev1.Record
+		if err := proto.Unmarshal(stored, &r); err != nil {
+			t.Fatal(err)
+		}
+		want, err := proto.MarshalOptions{Deterministic: true}.Marshal(&r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !bytes.Equal(stored, want) {
+			t.Errorf("%s: written as\n%x\nprotobuf writes\n%x", name, stored, want)
+		}
+	}
+}
+
 // fill gives a field of a message a value that is not zero, and all the fields of
 // a message in it.
 func fill(m protoreflect.Message, f protoreflect.FieldDescriptor) {
