@@ -25,6 +25,9 @@ func (c *WorkerConfig) check() error {
 			wrong = append(wrong, fmt.Errorf("%s must not be negative", field.name))
 		}
 	}
+	if c.StrictPriority && len(c.Queues) == 0 {
+		wrong = append(wrong, errors.New("StrictPriority needs Queues, in the order in which they are served"))
+	}
 	seen := make(map[string]bool)
 	for i, q := range c.Queues {
 		at := fmt.Sprintf("Queues[%d]", i)

@@ -37,7 +37,7 @@ type WorkerConfig struct {
 	// never run, and is an error of Run.
 	Queues []Queue
 	// StrictPriority serves the queues in the order of Queues: a later one only
-	// while the earlier ones are empty. Defaults to weights.
+	// while the earlier ones are empty. It needs Queues. Defaults to weights.
 	StrictPriority bool
 	// Concurrency is how many handlers run at once. Defaults to
 	// ConcurrencyPerCore for each core (GOMAXPROCS).
