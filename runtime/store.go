@@ -44,18 +44,9 @@ func (s store) promoted(ctx context.Context, jobs []provider.Job) []provider.Sto
 // not store them again.
 func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job, carried carried) error {
 	own, lent := s.split(next)
-	if left := carried.missing(lent); len(left) > 0 {
-		s.makeWay(ctx, d.Job(), left)
-		var failed []error
-		for i, one := range s.put(ctx, left, provider.PublishOptions{Accepted: true}) {
-			if one.Outcome == Refused || one.Outcome == Unknown {
-				failed = append(failed, fmt.Errorf("next job %s: %w", left[i].ID, first(one.Err, errNoReason)))
-				continue
-			}
-			carried[left[i].ID] = true
-		}
-		if len(failed) > 0 {
-			return errors.Join(failed...)
+	if len(lent) > 0 {
+		if err := s.storeLent(ctx, d.Job(), lent, carried); err != nil {
+			return err
 		}
 	}
 	err := d.Ack(ctx, own)
@@ -63,6 +54,25 @@ func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job
 		err = lostAfter(err, Stored)
 	}
 	return s.released(ctx, d.Job(), false, err)
+}
+
+// storeLent stores the next jobs of a job that need a lender, but those that are
+// carried already. (Its jobs are large on a stack: ack is without them.)
+func (s store) storeLent(ctx context.Context, j *provider.Job, lent []provider.Job, carried carried) error {
+	left := carried.missing(lent)
+	if len(left) == 0 {
+		return nil
+	}
+	s.makeWay(ctx, j, left)
+	var failed []error
+	for i, one := range s.put(ctx, left, provider.PublishOptions{Accepted: true}) {
+		if one.Outcome == Refused || one.Outcome == Unknown {
+			failed = append(failed, fmt.Errorf("next job %s: %w", left[i].ID, first(one.Err, errNoReason)))
+			continue
+		}
+		carried[left[i].ID] = true
+	}
+	return errors.Join(failed...)
 }
 
 // makeWay ends the claim of a job that holds it until done, before a next job
@@ -188,9 +198,14 @@ func (s store) claimsHere(j *provider.Job) bool {
 // split tells next jobs that the provider can store with its ack from those that
 // need a lender.
 func (s store) split(jobs []provider.Job) (own, lent []provider.Job) {
-	if !s.delaysLent() && !s.claimsLent() {
+	if len(jobs) == 0 || !s.delaysLent() && !s.claimsLent() {
 		return jobs, nil
 	}
+	return s.sorted(jobs)
+}
+
+// sorted is split where something is lent. (Its jobs are large on a stack.)
+func (s store) sorted(jobs []provider.Job) (own, lent []provider.Job) {
 	for i := range jobs {
 		if s.claimsHere(&jobs[i]) || jobs[i].Delay > 0 && s.delaysLent() {
 			lent = append(lent, jobs[i])
