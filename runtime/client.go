@@ -3,6 +3,7 @@ package backstage
 import (
 	"context"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"time"
 
@@ -45,6 +46,7 @@ func NewClient(p *provider.Provider, cfg ClientConfig) (*Client, error) {
 	}
 	cfg.PayloadLimit = first(cfg.PayloadLimit, DefaultPayloadLimit)
 	c := &Client{cfg: cfg, store: store{p}}
+	c.cfg.Observer = cfg.Observer.guarded(slog.Default())
 	c.enqueue = c.send
 	for i := len(cfg.Interceptors) - 1; i >= 0; i-- {
 		c.enqueue = cfg.Interceptors[i](c.enqueue)
@@ -57,7 +59,11 @@ func NewClient(p *provider.Provider, cfg ClientConfig) (*Client, error) {
 // sent. The error joins the *EnqueueError of each job that was not stored or may
 // not be, what is wrong first, and counts those that were not sent for it. When ctx ends, what is not known to be stored is Refused or Unknown.
 func (c *Client) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
-	return c.enqueue(ctx, jobs)
+	receipts, err := c.enqueue(ctx, jobs)
+	if err == nil && len(receipts) != len(jobs) {
+		err = errNoReceipt // jobs that an interceptor dropped must not look stored
+	}
+	return receipts, err
 }
 
 // Check returns a *MissingError for each task that needs what the provider lacks,

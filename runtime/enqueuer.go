@@ -18,7 +18,7 @@ type Enqueuer interface {
 	Check(needs ...Needs) error
 }
 
-var errNoReceipt = errors.New("no receipt came back: an interceptor that does not call next must return one for each job")
+var errNoReceipt = errors.New("there is not one receipt for each job: an interceptor must return one for each that it is given")
 
 // Enqueue stores one job. Generated clients call it.
 func Enqueue(ctx context.Context, e Enqueuer, job Job) (Receipt, error) {

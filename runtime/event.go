@@ -1,6 +1,9 @@
 package backstage
 
 import (
+	"fmt"
+	"log/slog"
+	"runtime/debug"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -8,7 +11,7 @@ import (
 
 // Observer is told what happens, as one of the event types of this package. It is
 // called synchronously, by many goroutines at once, and must not block. Metrics
-// and traces hang on it.
+// and traces hang on it. If it panics, that is logged, and the job goes on.
 //
 //	JobEnqueued       a client's job was stored, merged, refused, or is unknown
 //	WorkerStarted     a worker receives
@@ -22,6 +25,23 @@ import (
 //	ProviderReported  the provider reports something
 //	PromoterFailed    delayed jobs are not promoted, for now
 type Observer func(Event)
+
+// guarded returns an observer whose panics are logged and go no further. They
+// would end the process, for which every job that runs in it counts a crash, or
+// look to a caller as if its jobs were not stored.
+func (o Observer) guarded(log *slog.Logger) Observer {
+	if o == nil {
+		return nil
+	}
+	return func(e Event) {
+		defer func() {
+			if p := recover(); p != nil {
+				log.Error("the observer panicked", "event", fmt.Sprintf("%T", e), "panic", p, "stack", string(debug.Stack()))
+			}
+		}()
+		o(e)
+	}
+}
 
 // Event is one of the event types of this package.
 type Event interface{ event() }

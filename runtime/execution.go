@@ -212,6 +212,7 @@ func (s *session) call(e *execution) (end ending) {
 	if err == nil {
 		return judge(nil, nil)
 	}
+	_ = err.Error() // one that panics, as a nil pointer in an error may, is the handler's panic
 	return judge(err, context.Cause(ctx))
 }
 
@@ -263,8 +264,9 @@ func (s *session) children(e *execution) ([]provider.Job, error) {
 	}
 	now := time.Now()
 	equal := make(map[string]int32)
-	jobs := make([]provider.Job, len(steps.jobs))
-	for i, step := range steps.jobs {
+	recorded := steps.jobs // read once: what a goroutine that outlives its handler adds must not end the process
+	jobs := make([]provider.Job, len(recorded))
+	for i, step := range recorded {
 		job := &jobs[i]
 		step.made.stamped(job, now)
 		if size := len(job.Payload); size > s.cfg.PayloadLimit {

@@ -61,5 +61,5 @@ func (r *Run) Info() Info { return infoOf(r.job, r.worker, r.maxAttempts) }
 // Message returns the decoded payload.
 func (r *Run) Message() proto.Message { return r.message }
 
-// Next returns the next jobs that the handler has recorded so far.
+// Next returns the next jobs that the handler has recorded so far, in its last call.
 func (r *Run) Next() []Job { return Taken(&r.next) }

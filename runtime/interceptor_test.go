@@ -213,3 +213,64 @@ func TestPayloadsAreNeverLogged(t *testing.T) {
 		}
 	})
 }
+
+// TestJobsThatAnInterceptorDropped do not look stored in a batch either.
+func TestJobsThatAnInterceptorDropped(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		drop := func(next backstage.EnqueueFunc) backstage.EnqueueFunc {
+			return func(ctx context.Context, jobs []backstage.Job) ([]backstage.Receipt, error) {
+				return next(ctx, jobs[:1])
+			}
+		}
+		client := r.newClient(backstage.ClientConfig{Interceptors: []backstage.EnqueueInterceptor{drop}})
+		if got, err := client.Enqueue(r.Context(), job(task("a"), "1"), job(task("a"), "2")); err == nil {
+			r.Errorf("enqueue of two jobs of which an interceptor dropped one: %+v and no error", got)
+		}
+	})
+}
+
+// TestAnInterceptorThatTriesAgain does not double the next jobs.
+func TestAnInterceptorThatTriesAgain(t *testing.T) {
+	inRounds(t, func(r *rig) {
+		again := func(next backstage.HandleFunc) backstage.HandleFunc {
+			return func(ctx context.Context, run *backstage.Run) error {
+				if err := next(ctx, run); err == nil {
+					return nil
+				}
+				return next(ctx, run)
+			}
+		}
+		calls := new(counter)
+		first := func(_ context.Context, _ string, next *backstage.Next) error {
+			backstage.Add(next, task("b"), "a.b", &text{Value: "next"})
+			if calls.add() == 1 {
+				return errors.New("once")
+			}
+			return nil
+		}
+		r.start(backstage.WorkerConfig{}, chain("a", first, backstage.Intercept(again)), handle("b", nothing))
+		id := r.enqueue(job(task("a"), "")).ID
+		pass(time.Minute)
+		r.wantLife(id, "enqueued: stored", "run 1", "done", "acked with 1 next")
+		r.wantNothingLeft("default")
+	})
+}
+
+// TestAnObserverThatPanics costs neither the process nor a job.
+func TestAnObserverThatPanics(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		panics := func(backstage.Event) { panic("at the metric") }
+		client := r.newClient(backstage.ClientConfig{Observer: panics})
+		if got, err := client.Enqueue(r.Context(), job(task("a"), "1"), job(task("a"), "2")); err != nil || len(got) != 2 {
+			r.Errorf("enqueue under an observer that panics: %+v, %v; want two receipts", got, err)
+		}
+		ran := new(counter)
+		r.start(backstage.WorkerConfig{Observer: panics}, handle("a", func(context.Context, string) error { ran.add(); return nil }))
+		pass(time.Minute)
+		if ran.get() != 2 {
+			r.Errorf("%d runs, want 2", ran.get())
+		}
+		r.wantNothingLeft("default")
+		r.wantLog("level=ERROR", `"the observer panicked"`, "event=backstage.RunStarted", "at the metric", "stack=")
+	})
+}

@@ -268,6 +268,24 @@ func TestPanicAndGoexitAreFailures(t *testing.T) {
 	})
 }
 
+// TestAnErrorThatPanicsWhenItIsRead is a panic of its run, and the worker goes on.
+func TestAnErrorThatPanicsWhenItIsRead(t *testing.T) {
+	inRounds(t, func(r *rig) {
+		r.start(backstage.WorkerConfig{}, handle("a", func(_ context.Context, in string) error {
+			var none *backstage.TooLargeError // an error that is not nil
+			if in == "wrapped" {
+				return backstage.Permanent(none)
+			}
+			return none
+		}, backstage.Policy{MaxAttempts: 2}))
+		ids := []string{r.enqueue(job(task("a"), "")).ID, r.enqueue(job(task("a"), "wrapped")).ID}
+		pass(time.Hour)
+		for _, id := range ids {
+			r.wantLife(id, "enqueued: stored", "run 1", "panic", "retried as panic", "run 2", "panic", "dead-lettered as exhausted")
+		}
+	})
+}
+
 func panicHere() { panic("at the disco") }
 func exitHere()  { runtime.Goexit() }
 

@@ -98,6 +98,7 @@ func NewWorker(p *provider.Provider, cfg WorkerConfig) (*Worker, error) {
 	cfg.ShutdownGrace = first(cfg.ShutdownGrace, DefaultShutdownGrace)
 	cfg.PayloadLimit = first(cfg.PayloadLimit, DefaultPayloadLimit)
 	cfg.Logger = first(cfg.Logger, slog.Default())
+	cfg.Observer = cfg.Observer.guarded(cfg.Logger)
 	if cfg.Name == "" {
 		cfg.Name, _ = os.Hostname() // an unknown host leaves the suffix
 	}
