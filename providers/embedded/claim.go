@@ -183,7 +183,7 @@ func (r *reception) startReady(t *transaction, q int64) {
 func (r *reception) dropGhosts(t *transaction, q int64, ghosts []int64) {
 	t.exec(sqlDropRuns, numbers(ghosts, same))
 	t.tally(q).depth -= int64(len(ghosts))
-	t.w.store.emit(provider.Event{
+	t.events = append(t.events, provider.Event{
 		Kind: provider.Ghost, Queue: r.sub.name(q), Count: int64(len(ghosts)), Message: "waiting jobs that are not in the file were removed",
 	})
 }

@@ -94,4 +94,5 @@ type internals struct {
 	maxPages int64              // the most pages that the file may have
 	params   string             // more parameters of the file's URI
 	polling  bool               // wake up as systems without inotify do
+	noWaker  error              // why processes cannot wake each other
 }

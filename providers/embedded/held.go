@@ -49,6 +49,7 @@ func (t *transaction) hold(scope int64, e *entry) {
 			t.exec(sqlSetBody, e.body, old.n)
 			t.exec(sqlRenew, due, old.n)
 			t.heldUntil(scope, due)
+			t.nextOfKey(*old)
 			t.uncount(scope, e.q)
 			return
 		}
@@ -158,7 +159,7 @@ func (d *delays) Cancel(ctx context.Context, id string) ([]provider.Job, error) 
 		scope := d.scope.id(t)
 		for _, h := range t.heldByID(scope, id) {
 			job, err := provider.Unmarshal(h.body)
-			reserved := h.token != 0 && h.due > t.now
+			reserved := h.token > 0 && h.due > t.now
 			if err != nil || job.ID != id || started(&job) || reserved {
 				continue
 			}

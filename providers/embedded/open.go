@@ -92,7 +92,7 @@ func (s *store) start(ctx context.Context) error {
 	}
 	s.assemble()
 	if s.waker, err = s.newWaker(); err != nil {
-		s.emit(provider.Event{Kind: provider.Degraded, Message: "processes poll for each other's jobs", Err: err})
+		s.provider.Events.EmitEarly(provider.Event{Provider: name, Kind: provider.Degraded, Message: "processes poll for each other's jobs", Err: err})
 		s.waker = poller{}
 	}
 	s.writer = newWriter(s, conn)
@@ -101,8 +101,8 @@ func (s *store) start(ctx context.Context) error {
 }
 
 func (s *store) newWaker() (waker, error) {
-	if s.in.polling {
-		return poller{}, nil
+	if s.in.polling || s.in.noWaker != nil {
+		return poller{}, s.in.noWaker
 	}
 	return newWaker(s.side)
 }
@@ -169,11 +169,18 @@ func (s *store) Facts() provider.JobFacts {
 	}
 }
 
-// ownDelays reports whether nobody has replaced the provider's delays.
-func (s *store) ownDelays() bool { return s.provider.Delays == provider.Delays(s.delays) }
+// ownDelays reports whether the provider's delays are its own, perhaps with
+// something around them, and not lent by another.
+func (s *store) ownDelays() bool {
+	d := s.provider.Delays
+	return d != nil && !d.Facts().Lent
+}
 
-// ownClaims reports whether nobody has replaced the provider's claims.
-func (s *store) ownClaims() bool { return s.provider.Claims == provider.Claims(s.claims) }
+// ownClaims reports the same of its claims.
+func (s *store) ownClaims() bool {
+	c := s.provider.Claims
+	return c != nil && !c.Facts().Lent
+}
 
 func (s *store) emit(e provider.Event) {
 	e.Provider = name

@@ -25,8 +25,6 @@ const (
 	sqlNextDue = "select min(due) from held where scope = ?"
 	sqlDue     = `select h.n, h.q, h.pos, j.key from held h join job j on j.n = h.n
 where h.scope = ? and h.due <= ? order by h.due, h.n limit ?`
-	sqlDueBodies = `select h.n, j.body from held h join job j on j.n = h.n
-where h.scope = ? and h.due <= ? order by h.due, h.n limit ?`
 	sqlDropDue  = "delete from held where n in (select value from json_each(?))"
 	sqlReadyAll = "insert into ready (q, pos, n) select ?1, ?2 + key, value from json_each(?3)"
 	sqlMoveJob  = "update job set q = ? where n = ?"
@@ -43,38 +41,36 @@ func (d *delays) Promote(ctx context.Context, publish provider.Publish) error {
 	p := d.store.promoters.join()
 	defer d.store.promoters.quit(p)
 	for {
-		rest := time.Duration(0)
-		more, err := d.promoteSome(within, publish)
+		p.sleepUntil(0) // so that what is held from now on wakes it
+		again, err := d.promoteSome(within, publish)
+		rest := outageWait
 		switch {
 		case within.Err() != nil:
 			return d.store.whyEnded(ctx)
 		case errors.Is(err, provider.ErrClosed) || final(err):
 			return err
-		case err != nil:
-			rest = outageWait
-		case !more:
-			rest = d.untilDue(within, p)
+		case err == nil:
+			p.sleepUntil(again)
+			rest = d.restUntil(again)
 		}
 		p.rest(within, rest)
 	}
 }
 
-// promoteSome moves what is due, up to a number, and reports whether there may be
-// more.
-func (d *delays) promoteSome(ctx context.Context, publish provider.Publish) (bool, error) {
+// promoteSome moves what is due, up to a number, and returns when to look again; 0:
+// at once.
+func (d *delays) promoteSome(ctx context.Context, publish provider.Publish) (int64, error) {
 	due, err := d.nextDue(ctx)
 	if err != nil || due > d.store.in.now() {
-		return false, err
+		return due, err
 	}
 	if publish != nil {
 		return d.publishDue(ctx, publish)
 	}
-	var moved int
-	err = d.store.writer.do(ctx, func(t *transaction) error {
-		moved = t.promote(d.scope.id(t))
+	return 0, d.store.writer.do(ctx, func(t *transaction) error {
+		t.promote(d.scope.id(t))
 		return nil
 	})
-	return moved == mostDue, err
 }
 
 // nextDue returns when the scope's next job is due.
@@ -90,24 +86,16 @@ func (d *delays) nextDue(ctx context.Context) (int64, error) {
 	return due.Int64, nil
 }
 
-// untilDue returns how long a promoter may sleep, and lets it be woken for what is
-// due earlier.
-func (d *delays) untilDue(ctx context.Context, p *promoter) time.Duration {
-	p.sleepUntil(0) // so that what is held from now on wakes it
-	due, err := d.nextDue(ctx)
-	if err != nil {
-		return outageWait
-	}
-	p.sleepUntil(due)
-	if due == forever {
-		return idleLook
+// restUntil returns how long a promoter may sleep.
+func (d *delays) restUntil(due int64) time.Duration {
+	if due == 0 {
+		return 0
 	}
 	return max(finest, min(time.Duration(due-d.store.in.now()), idleLook))
 }
 
-// promote moves due jobs of a scope into the file's own queues, and returns how
-// many.
-func (t *transaction) promote(scope int64) int {
+// promote moves due jobs of a scope into the file's own queues, up to a number.
+func (t *transaction) promote(scope int64) {
 	var due []heldRow
 	t.query(sqlDue, []any{scope, t.now, mostDue}, func(rows *sql.Rows) error {
 		h := heldRow{scope: scope}
@@ -116,7 +104,7 @@ func (t *transaction) promote(scope int64) int {
 		return err
 	})
 	if len(due) == 0 {
-		return 0
+		return
 	}
 	t.exec(sqlDropDue, numbers(due, func(h heldRow) int64 { return h.n }))
 	fresh := make(map[int64][]int64)
@@ -138,7 +126,6 @@ func (t *transaction) promote(scope int64) int {
 		t.exec(sqlReadyAll, q, t.take(int64(len(list))), numbers(list, same))
 		t.nowReady(q)
 	}
-	return len(due)
 }
 
 // adopt moves a borrower's job into the file's own queue of that name.
@@ -199,7 +186,7 @@ func (ps *promoters) any() bool {
 
 // tell wakes those that would sleep beyond a time. (A promoter of another scope
 // may be woken for nothing.)
-func (ps *promoters) tell(_, due int64) {
+func (ps *promoters) tell(due int64) {
 	ps.mu.Lock()
 	defer ps.mu.Unlock()
 	for p := range ps.list {

@@ -14,62 +14,124 @@ type reservation struct {
 	list  []int64 // job numbers
 	jobs  []provider.Job
 	odd   []int64 // bytes that are no record
+	next  int64   // when something else is due, if there is nothing now
 }
 
 // publishDue reserves due jobs, publishes them, and forgets those that are stored.
-func (d *delays) publishDue(ctx context.Context, publish provider.Publish) (bool, error) {
+// It returns when to look again.
+func (d *delays) publishDue(ctx context.Context, publish provider.Publish) (int64, error) {
 	r, err := d.reserve(ctx)
 	if err != nil {
-		return false, err
+		return 0, err
 	}
 	d.buryOdd(ctx, r)
 	if len(r.list) == 0 {
-		return len(r.odd) > 0, nil
+		return r.next, nil
 	}
 	d.store.writer.point("reserved")
 	within, cancel := context.WithTimeout(ctx, d.store.cfg.PromotionLease*9/10)
 	defer cancel()
 	stored := publish(within, r.jobs)
 	d.store.writer.point("published")
-	return len(r.list) == mostDue, d.conclude(ctx, r, stored)
+	return 0, d.conclude(ctx, r, stored)
 }
 
+// These are left when there is enough; see sqlLapsed.
 const (
+	sqlDueKeys = `select h.n, h.q, j.key from held h join job j on j.n = h.n
+where h.scope = ? and h.due <= ? order by h.due, h.n`
+	sqlBegun = `select h.n, h.q, j.key from held h join job j on j.n = h.n
+where h.scope = ? and h.token <> 0 and j.key <> 0`
+	sqlDueLater  = "select min(due) from held where scope = ? and due > ?"
+	sqlBodies    = "select j.n, j.body from json_each(?) e join job j on j.n = e.value order by e.key"
 	sqlReserve   = "update held set due = ?, token = ? where n in (select value from json_each(?))"
-	sqlGiveBack  = "update held set due = ?, token = 0 where token = ? and n in (select value from json_each(?))"
+	sqlGiveBack  = "update held set due = ?, token = -token where token = ? and n in (select value from json_each(?))"
 	sqlFindToken = `select h.n, h.scope, h.q, h.pos, j.key from held h join job j on j.n = h.n
 where h.token = ? and h.n in (select value from json_each(?))`
 	sqlOdd = `select h.n, h.scope, h.q, h.pos, j.key, j.body from held h join job j on j.n = h.n
 where h.token = ? and h.n in (select value from json_each(?))`
 )
 
-// reserve takes due jobs for one promoter.
+// reserve takes due jobs for one promoter: of each ordering key one, because with
+// several promoters nothing else would keep their order.
 func (d *delays) reserve(ctx context.Context) (reservation, error) {
 	var r reservation
 	err := d.store.writer.do(ctx, func(t *transaction) error {
-		r = reservation{token: t.next()}
+		r = reservation{}
 		scope := d.scope.id(t)
-		t.query(sqlDueBodies, []any{scope, t.now, mostDue}, func(rows *sql.Rows) error {
-			var n int64
-			var body []byte
-			if err := rows.Scan(&n, &body); err != nil {
-				return err
-			}
-			job, err := provider.Unmarshal(body)
-			if err != nil {
-				r.odd = append(r.odd, n)
-				return nil
-			}
-			r.list, r.jobs = append(r.list, n), append(r.jobs, job)
+		all := t.firstDue(scope)
+		if len(all) == 0 {
+			r.next = t.dueLater(scope)
 			return nil
-		})
-		all := append(append([]int64(nil), r.list...), r.odd...)
-		if len(all) > 0 {
-			t.exec(sqlReserve, t.after(d.store.cfg.PromotionLease), r.token, numbers(all, same))
 		}
+		list := numbers(all, same)
+		t.query(sqlBodies, []any{list}, func(rows *sql.Rows) error { return r.add(rows) })
+		r.token = t.next()
+		t.exec(sqlReserve, t.after(d.store.cfg.PromotionLease), r.token, list)
 		return nil
 	})
-	return r, err
+	if err != nil {
+		return reservation{}, err // the writer may still be at work on it
+	}
+	return r, nil
+}
+
+// add takes a job in.
+func (r *reservation) add(rows *sql.Rows) error {
+	var n int64
+	var body []byte
+	if err := rows.Scan(&n, &body); err != nil {
+		return err
+	}
+	job, err := provider.Unmarshal(body)
+	if err != nil {
+		r.odd = append(r.odd, n)
+		return nil
+	}
+	r.list, r.jobs = append(r.list, n), append(r.jobs, job)
+	return nil
+}
+
+// firstDue returns due jobs to reserve. One that was reserved before, and is held
+// still, comes before all others of its key, and keeps them waiting.
+func (t *transaction) firstDue(scope int64) []int64 {
+	begun := make(map[chained]int64)
+	t.query(sqlBegun, []any{scope}, func(rows *sql.Rows) error {
+		var n int64
+		var at chained
+		err := rows.Scan(&n, &at.q, &at.key)
+		begun[at] = n
+		return err
+	})
+	var list []int64
+	t.query(sqlDueKeys, []any{scope, t.now}, func(rows *sql.Rows) error {
+		if len(list) == mostDue {
+			return errEnough
+		}
+		var n int64
+		var at chained
+		if err := rows.Scan(&n, &at.q, &at.key); err != nil {
+			return err
+		}
+		if at.key != 0 {
+			if first, busy := begun[at]; busy && first != n {
+				return nil
+			}
+			begun[at] = n
+		}
+		list = append(list, n)
+		return nil
+	})
+	return list
+}
+
+// dueLater returns when the next job of a scope is due, or a reservation ends.
+func (t *transaction) dueLater(scope int64) int64 {
+	var due sql.NullInt64
+	if t.row(sqlDueLater, []any{scope, t.now}, &due); !due.Valid {
+		return forever
+	}
+	return due.Int64
 }
 
 // conclude forgets what was stored, and gives back what was refused. What is
@@ -122,12 +184,21 @@ func (t *transaction) forget(token int64, list []int64) {
 	}
 }
 
-// forgotten counts a held job that is gone, and lets the next of its key start.
+// forgotten counts a held job that is gone, and lets the next of its key start or
+// be promoted.
 func (t *transaction) forgotten(h heldRow) {
+	t.nextOfKey(h)
 	t.tally(h.q).held--
 	t.uncount(h.scope, h.q)
 	if h.pos != 0 {
 		t.leave(h.q, h.key, h.pos)
+	}
+}
+
+// nextOfKey wakes promoters for what may have waited for a held job.
+func (t *transaction) nextOfKey(h heldRow) {
+	if h.key != 0 {
+		t.heldUntil(h.scope, t.now)
 	}
 }
 

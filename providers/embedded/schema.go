@@ -78,10 +78,11 @@ create table held (
   due   integer not null,       -- or when its reservation ends, if token is not 0
   idh   integer not null,       -- hash of the job's id
   pos   integer not null,       -- its place in its key, if it keeps one; otherwise 0
-  token integer not null        -- the promotion that reserved it
+  token integer not null        -- the promotion that reserved it, negative if that gave it back; 0: none
 );
 create index held_due on held (scope, due, n);
 create index held_id on held (scope, idh);
+create index held_begun on held (scope) where token <> 0;
 
 create table claim (
   scope     integer not null,

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"math"
 	"strconv"
+
+	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 // transaction is one write transaction. The first error of a statement sticks: all
@@ -21,13 +23,14 @@ type transaction struct {
 	tallies  map[int64]*tally
 	made     map[scopedName]int64 // queues made here
 	incoming arrivals
-	lanes    map[int64]bool  // queues that got something to claim
-	due      map[int64]int64 // the earliest time for which something is held, by scope
-	wrote    bool            // a statement changed something
-	grew     bool            // it needed room in the file
-	stir     bool            // other processes may wait for something here
-	settled  map[int64]int64 // jobs settled here, and their runs
-	letters  int64           // dead letters, -1 if not counted yet
+	lanes    map[int64]bool   // queues that got something to claim
+	due      map[int64]int64  // the earliest time for which something is held, by scope
+	wrote    bool             // a statement changed something
+	grew     bool             // it needed room in the file
+	stir     bool             // other processes may wait for something here
+	settled  map[int64]int64  // jobs settled here, and their runs
+	letters  int64            // dead letters, -1 if not counted yet
+	events   []provider.Event // to be told of when it is on record
 }
 
 // tally is what a transaction changes of a queue's numbers.

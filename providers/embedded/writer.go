@@ -207,10 +207,13 @@ func (w *writer) after(b *batch, t *transaction) {
 	if t.stir {
 		w.store.waker.wake()
 	}
+	for _, e := range t.events {
+		w.store.emit(e)
+	}
 	w.parked.meet(w, t.lanes)
 	b.finish(w, nil)
-	for scope, due := range t.due {
-		w.store.promoters.tell(scope, due)
+	for _, due := range t.due {
+		w.store.promoters.tell(due)
 	}
 }
 

@@ -29,6 +29,17 @@ func TestEventsReachAllWhoObserve(t *testing.T) {
 	}
 }
 
+func TestEarlyEventsReachTheFirstWhoObserves(t *testing.T) {
+	var e Events
+	e.EmitEarly(Event{Kind: Degraded})
+	var first, second []Kind
+	e.Observe(func(ev Event) { first = append(first, ev.Kind) })()
+	e.Observe(func(ev Event) { second = append(second, ev.Kind) })
+	if len(first) != 1 || first[0] != Degraded || len(second) != 0 {
+		t.Errorf("the first saw %v, the second %v; want that only the first saw it", first, second)
+	}
+}
+
 func TestEventsFromManySides(t *testing.T) {
 	var e Events
 	var mu sync.Mutex

@@ -16,12 +16,15 @@ type Delays interface {
 	// job is reserved for one promoter at a time under the store's lease, within
 	// which publish must answer, and forgotten only after publish said stored or
 	// duplicate, and only if it was not held anew meanwhile. Several promoters
-	// may run at once, here and elsewhere. It lives through outages and returns
-	// an error only when that is final.
+	// may run at once, here and elsewhere; of the jobs of a queue that share an
+	// ordering key one is reserved at a time, in the order in which they were due,
+	// so that none passes another that publish did not store. It lives through
+	// outages and returns an error only when that is final.
 	Promote(ctx context.Context, publish Publish) error
 	// Cancel removes the held jobs with this id that have not started, frees
-	// their claims where those are in the same store, and returns what it removed. A job that was only parked has not started; one that waits for a
-	// retry has, and one that is being promoted at this moment is no longer held.
+	// their claims where those are in the same store, and returns what it removed.
+	// A job that was only parked has not started; one that waits for a retry has,
+	// and one that is being promoted at this moment is no longer held.
 	Cancel(ctx context.Context, id string) ([]Job, error)
 	// Held returns how many jobs of a queue wait for their time; unknown where
 	// Facts says that they cannot be counted.

@@ -42,12 +42,22 @@ type Events struct {
 	mu        sync.Mutex
 	observers map[int]func(Event)
 	last      int
+	early     []Event // for the first who observes
 }
 
-// Observe calls f for every event from now on, until cancel is called. f is
-// called synchronously, perhaps by several goroutines at once, and must not
-// block or call into the provider.
+// Observe calls f for every event from now on, until cancel is called; the first
+// who observes is also told of what EmitEarly has kept. f is called synchronously,
+// perhaps by several goroutines at once, and must not block or call into the
+// provider.
 func (e *Events) Observe(f func(Event)) (cancel func()) {
+	cancel, early := e.add(f)
+	for _, event := range early {
+		f(event)
+	}
+	return cancel
+}
+
+func (e *Events) add(f func(Event)) (cancel func(), early []Event) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.observers == nil {
@@ -56,11 +66,20 @@ func (e *Events) Observe(f func(Event)) (cancel func()) {
 	e.last++
 	key := e.last
 	e.observers[key] = f
+	early, e.early = e.early, nil
 	return func() {
 		e.mu.Lock()
 		defer e.mu.Unlock()
 		delete(e.observers, key)
-	}
+	}, early
+}
+
+// EmitEarly keeps an event for the first who observes. Only providers call it,
+// while they are opened, because nobody can observe them before.
+func (e *Events) EmitEarly(event Event) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.early = append(e.early, event)
 }
 
 // Emit reports an event. Only providers call it.

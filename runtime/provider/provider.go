@@ -8,6 +8,9 @@ import "context"
 // by what another provider lends:
 //
 //	k.Delays, k.Claims = r.Lend("kafka-eu")
+//
+// They are lent if their Facts say so at that time, and the provider's own if not:
+// what is put around one, to measure it, passes its Facts on.
 type Provider struct {
 	// Name is the broker's, in messages and tables: "embedded", "kafka".
 	Name string

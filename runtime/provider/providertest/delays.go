@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 	"time"
 
@@ -21,6 +22,11 @@ func delaysChecks() []check {
 			rule:  "While Provider.Delays is the provider's own, Publish holds jobs with a Delay by itself.",
 			needs: []need{needOwnDelays},
 			run:   delaysPublish,
+		}, {
+			name:  "delays/something around them",
+			rule:  "Delays and Claims are lent if their Facts say so, and the provider's own if not: Publish goes on to hold and to claim when something is put around them.",
+			needs: []need{needOwnDelays},
+			run:   delaysAround,
 		}, {
 			name: "delays/whole record",
 			rule: "Every rewrite keeps all fields, those of a newer version included: so does a hold.",
@@ -63,6 +69,11 @@ func delaysChecks() []check {
 			rule:  "A due job is reserved for one promoter at a time: several may run at once, and publish hardly more than the jobs there are.",
 			needs: []need{needPublishing},
 			run:   delaysPromoters,
+		}, {
+			name:  "delays/promoters and keys",
+			rule:  "Of the jobs of a queue that share an ordering key one is reserved at a time, and none before those that were due before it are forgotten.",
+			needs: []need{needPublishing},
+			run:   delaysPromotersKeys,
 		}, {
 			name:  "delays/promoter dies",
 			rule:  "A due job is reserved under the store's lease: what a promoter does not answer for in time is promoted by another.",
@@ -144,6 +155,26 @@ func delaysPublish(t *env) {
 		t.ack(d)
 	}
 	w.nothing("all came")
+}
+
+func delaysAround(t *env) {
+	t.p.Delays = struct{ provider.Delays }{t.p.Delays}
+	first, second := t.job(work, delayed(time.Second)), t.job(work, delayed(time.Second))
+	if t.p.Claims != nil {
+		t.p.Claims = struct{ provider.Claims }{t.p.Claims}
+		first.Dedupe = provider.Dedupe{Key: "key", For: time.Hour}
+		second.Dedupe = first.Dedupe
+	}
+	t.promote(t.p)
+	start := time.Now()
+	t.outcome("Publish with something around Delays", t.tryPublish(t.p, first)[0], provider.OutcomeStored)
+	if t.p.Claims != nil {
+		t.outcome("Publish with something around Claims, and a key that is claimed", t.tryPublish(t.p, second)[0], provider.OutcomeDuplicate)
+	}
+	w := t.subscribe(t.p, 1, work)
+	d := w.one()
+	t.notEarly(d, start, time.Second)
+	t.ack(d)
 }
 
 func delaysWhole(t *env) {
@@ -356,6 +387,84 @@ func delaysPromoters(t *env) {
 	defer mu.Unlock()
 	if total > jobs*105/100 {
 		t.Errorf("five promoters published %d times for %d jobs; want at most 1.05 a job", total, jobs)
+	}
+}
+
+// promotionLog is where promoters publish jobs with ordering keys: it does not store each
+// at its first try, and writes down in which order it did.
+type promotionLog struct {
+	t     *env
+	mu    sync.Mutex
+	busy  map[string]bool
+	tries map[string]int
+	order map[string][]string
+	count int
+}
+
+func (l *promotionLog) publish(_ context.Context, due []provider.Job) []provider.Stored {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, d := range due {
+		if l.busy[d.OrderingKey] {
+			l.t.Errorf("two jobs of ordering key %s are promoted at once", d.OrderingKey)
+		}
+		l.busy[d.OrderingKey] = true
+	}
+	l.mu.Unlock()
+	time.Sleep(20 * time.Millisecond)
+	l.mu.Lock()
+	stored := make([]provider.Stored, len(due))
+	for i, d := range due {
+		l.busy[d.OrderingKey] = false
+		stored[i] = l.store(d)
+	}
+	return stored
+}
+
+// store decides about one job by its headers.
+func (l *promotionLog) store(d provider.Job) provider.Stored {
+	l.tries[d.ID]++
+	if l.tries[d.ID] == 1 {
+		switch d.Headers["at first"] {
+		case "refused":
+			return provider.Stored{ID: d.ID, Outcome: provider.OutcomeRefused, Err: errors.New("no")}
+		case "unknown":
+			return provider.Stored{ID: d.ID, Err: errors.New("not known")}
+		}
+	}
+	l.order[d.OrderingKey] = append(l.order[d.OrderingKey], d.ID)
+	l.count++
+	return provider.Stored{ID: d.ID, Outcome: provider.OutcomeStored}
+}
+
+func delaysPromotersKeys(t *env) {
+	const keys, each, promoters = 4, 6, 3
+	l := &promotionLog{t: t, busy: make(map[string]bool), tries: make(map[string]int), order: make(map[string][]string)}
+	want := make(map[string][]string)
+	var jobs []provider.Job
+	for i := range each {
+		for k := range keys {
+			key := fmt.Sprintf("promoted-%d", k)
+			j := t.job(work, ordered(key), delayed(time.Second+time.Duration(i)*20*time.Millisecond))
+			j.Headers = map[string]string{"at first": map[int]string{0: "refused", 9: "unknown", 14: "refused"}[i*keys+k]}
+			jobs, want[key] = append(jobs, j), append(want[key], j.ID)
+		}
+	}
+	t.hold(t.p, jobs...)
+	for range promoters {
+		t.promoteWith(t.open(), l.publish)
+	}
+	t.until("all due jobs are promoted", func() bool {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return l.count >= len(jobs)
+	})
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for key, ids := range want {
+		if !slices.Equal(l.order[key], ids) {
+			t.Errorf("jobs of ordering key %s were promoted in the order %q; want %q", key, l.order[key], ids)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -156,6 +157,17 @@ func delaysMutants() []mutant {
 				}
 			}),
 		}, {
+			fails: "delays/something around them", says: "want stored",
+			make: alone(func(p *provider.Provider, h *hooks) { // its own are those that it made
+				d := p.Delays
+				h.publish = func(ctx context.Context, jobs []provider.Job, opts provider.PublishOptions, call publishCall) []provider.Stored {
+					if p.Delays != d && jobs[0].Delay > 0 {
+						return []provider.Stored{{ID: jobs[0].ID, Outcome: provider.OutcomeRefused, Err: errors.New("no delays")}}
+					}
+					return call(ctx, jobs, opts)
+				}
+			}),
+		}, {
 			fails: "delays/whole record", says: "a job that was held",
 			make: holding(func(_ []provider.Job, j *provider.Job) { j.Headers = nil }),
 		}, {
@@ -213,7 +225,7 @@ func delaysMutants() []mutant {
 			}),
 		},
 		mutant{
-			fails: "delays/forgotten when stored", says: "is promoted again",
+			fails: "delays/forgotten when stored", says: "is promoted again", also: []string{"delays/promoters and keys"},
 			make: promoting(func(_ provider.Delays, ctx context.Context, due []provider.Job, publish provider.Publish) []provider.Stored {
 				stored := publish(ctx, due) // what is not known counts as stored
 				for i := range stored {
@@ -243,6 +255,32 @@ func delaysMutants() []mutant {
 					publish(ctx, due)
 				}
 				return publish(ctx, due)
+			}),
+		}.inLentRound(),
+		mutant{
+			fails: "delays/promoters and keys", says: "at once",
+			make: alone(func(p *provider.Provider, _ *hooks) { // the store does not see the keys
+				d := p.Delays
+				hide := func(_ int, j *provider.Job) {
+					if strings.HasPrefix(j.OrderingKey, "promoted-") {
+						j.OrderingKey, j.Actor = "", j.OrderingKey
+					}
+				}
+				show := func(_ int, j *provider.Job) {
+					if strings.HasPrefix(j.Actor, "promoted-") {
+						j.OrderingKey, j.Actor = j.Actor, ""
+					}
+				}
+				p.Delays = &brokenDelays{Delays: d,
+					hold: func(ctx context.Context, jobs []provider.Job) []provider.Stored {
+						return d.Hold(ctx, with(jobs, hide))
+					},
+					promote: func(ctx context.Context, publish provider.Publish) error {
+						return d.Promote(ctx, func(ctx context.Context, due []provider.Job) []provider.Stored {
+							return publish(ctx, with(due, show))
+						})
+					},
+				}
 			}),
 		}.inLentRound(),
 		mutant{
