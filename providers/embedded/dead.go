@@ -3,6 +3,7 @@ package embedded
 import (
 	"context"
 	"database/sql"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -120,7 +121,7 @@ func conditions(filter provider.DeadFilter, page string) (string, []any, error) 
 	if page != "" {
 		n, err := strconv.ParseInt(page, 10, 64)
 		if err != nil {
-			return "", nil, provider.ErrNotFound
+			return "", nil, fmt.Errorf("list dead letters: no such page: %q", page)
 		}
 		add("d.n < ?", n)
 	}
@@ -166,7 +167,7 @@ func (l *letters) Get(ctx context.Context, address string) (provider.DeadLetter,
 		return err
 	})
 	if err == nil && !found {
-		err = provider.ErrNotFound
+		err = notFound(address)
 	}
 	return letter, err
 }

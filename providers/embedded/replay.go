@@ -2,6 +2,7 @@ package embedded
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -40,11 +41,11 @@ func (l *letters) each(ctx context.Context, addresses []string, do func(*transac
 			return nil
 		})
 		if err != nil {
-			for i, address := range addresses {
+			for i := range addresses {
 				if i >= n {
 					outcome = provider.OutcomeRefused
 				}
-				results = append(results, provider.Stored{ID: address, Outcome: outcome, Err: err})
+				results = append(results, provider.Stored{Outcome: outcome, Err: err})
 			}
 			return results, err
 		}
@@ -72,17 +73,15 @@ func (t *transaction) letter(address string) (letter, bool) {
 
 // replay returns one letter to its queue, with its claim if it had one.
 func (t *transaction) replay(address string) provider.Stored {
-	refused := provider.Stored{ID: address, Outcome: provider.OutcomeRefused, Err: provider.ErrNotFound}
 	l, found := t.letter(address)
 	job, err := provider.Unmarshal(l.body)
 	if !found || l.raw || err != nil {
-		return refused
+		return provider.Stored{Outcome: provider.OutcomeRefused, Err: notFound(address)}
 	}
 	again := job.Replay(time.Unix(0, t.now))
 	e := new(entry)
 	if err := e.set(&again, true); err != nil {
-		refused.Err = err
-		return refused
+		return provider.Stored{ID: job.ID, Outcome: provider.OutcomeRefused, Err: err}
 	}
 	if t.w.store.ownClaims() && job.Dedupe.Key != "" {
 		if holder, ok := t.claimFor(job.ID, job.Dedupe); !ok {
@@ -107,14 +106,18 @@ func claimedBy(id string, holder provider.Holder) provider.Stored {
 func (t *transaction) discard(address string) provider.Stored {
 	l, found := t.letter(address)
 	if !found {
-		return provider.Stored{ID: address, Outcome: provider.OutcomeRefused, Err: provider.ErrNotFound}
+		return provider.Stored{Outcome: provider.OutcomeRefused, Err: notFound(address)}
 	}
 	t.dropLetter(l)
-	id := address
-	if job, err := provider.Unmarshal(l.body); err == nil {
-		id = job.ID
+	stored := provider.Stored{Outcome: provider.OutcomeStored}
+	if job, err := provider.Unmarshal(l.body); err == nil && !l.raw {
+		stored.ID = job.ID
 	}
-	return provider.Stored{ID: id, Outcome: provider.OutcomeStored}
+	return stored
+}
+
+func notFound(address string) error {
+	return fmt.Errorf("dead letter %q: %w", address, provider.ErrNotFound)
 }
 
 func (t *transaction) dropLetter(l letter) {

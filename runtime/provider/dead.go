@@ -9,9 +9,10 @@ import (
 // replayed or discarded.
 type DeadLetters interface {
 	// List returns dead letters that match, newest first, and the page to ask
-	// for next; an empty one means that this was the last. The first page is "".
+	// for next; an empty one means that this was the last. The first page is "";
+	// one that List never returned is an error that says so.
 	List(ctx context.Context, filter DeadFilter, page string) (letters []DeadLetter, next string, err error)
-	// Get returns the dead letter at an address, or ErrNotFound.
+	// Get returns the dead letter at an address, or ErrNotFound with the address.
 	Get(ctx context.Context, address string) (DeadLetter, error)
 	// Replay returns dead letters to their queues, as Job.Replay says, and says
 	// for each what became of it. A job with a dedupe key takes its claim again,

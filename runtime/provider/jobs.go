@@ -70,7 +70,8 @@ func (o Outcome) String() string {
 
 // Stored is what became of one job.
 type Stored struct {
-	// ID is the job's.
+	// ID is the job's; empty if it is not known, as that of a dead letter which is
+	// not there.
 	ID string
 	// Outcome is what became of it.
 	Outcome Outcome

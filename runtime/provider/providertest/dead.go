@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -211,6 +212,11 @@ func deadPages(t *env) {
 	if n := len(t.letters(t.p, provider.DeadFilter{})); n != letters {
 		t.Errorf("one page without a limit lists %d of %d letters", n, letters)
 	}
+	ctx, cancel := t.ctx()
+	defer cancel()
+	if _, _, err := t.p.Dead.List(ctx, provider.DeadFilter{}, "no page"); err == nil || errors.Is(err, provider.ErrNotFound) {
+		t.Errorf("List of a page that never was: %v; want an error that says so, and is not ErrNotFound", err)
+	}
 }
 
 func deadFilter(t *env) {
@@ -295,9 +301,9 @@ func deadReplay(t *env) {
 func deadReplayAgain(t *env) {
 	t.bury(t.job(work), failure(1))
 	t.bury(t.job(other), failure(1))
-	var addresses []string
+	var addresses, ids []string
 	for _, l := range t.letters(t.p, provider.DeadFilter{}) {
-		addresses = append(addresses, l.Address)
+		addresses, ids = append(addresses, l.Address), append(ids, l.Job.ID)
 	}
 	stored := t.replay(t.p, addresses[0], "nowhere", addresses[1])
 	t.outcome("Replay of the first", stored[0], provider.OutcomeStored)
@@ -311,6 +317,16 @@ func deadReplayAgain(t *env) {
 	t.once(ds)
 	t.ack(ds...)
 	w.nothing("each was replayed once")
+	for i, id := range map[int]string{0: ids[0], 1: "", 2: ids[1]} {
+		if stored[i].ID != id {
+			t.Errorf("answer %d of Replay is for job %q; want %q: the job's id where it is known", i, stored[i].ID, id)
+		}
+	}
+	ctx, cancel := t.ctx()
+	defer cancel()
+	if _, err := t.p.Dead.Get(ctx, "nowhere"); !errors.Is(err, provider.ErrNotFound) || !strings.Contains(err.Error(), "nowhere") {
+		t.Errorf("Get of an address that never was: %v; want ErrNotFound, with the address", err)
+	}
 }
 
 func deadReplayCut(t *env) {
