@@ -266,7 +266,7 @@ func dedupeMutants() []mutant {
 				}
 			}),
 		}, {
-			fails: "dedupe/held", says: "a key of a held job",
+			fails: "dedupe/held", also: []string{"delays/something around them"}, says: "a key of a held job",
 			make: stripped(func(i int, jobs []provider.Job) bool { return jobs[i].Delay > 0 }),
 		}, {
 			fails: "dedupe/refused takes none", says: "want stored",
