@@ -97,11 +97,17 @@ func factsConstant(t *env) {
 	if t.p.Name == "" || t.p.Events == nil || t.p.Health == nil || t.p.Close == nil {
 		t.Errorf("name, Events, Health or Close is missing: %+v", t.p)
 	}
-	if d := t.p.Delays; d != nil && (d.Facts().Lent != (t.round == lent) || d.Facts() != d.Facts() || d.Facts().Finest < 0) {
-		t.Errorf("DelayFacts in the round %q: %+v", t.round, d.Facts())
+	if d := t.p.Delays; d != nil {
+		first, second := d.Facts(), d.Facts()
+		if first.Lent != (t.round == lent) || first != second || first.Finest < 0 {
+			t.Errorf("DelayFacts in the round %q: %+v, then %+v", t.round, first, second)
+		}
 	}
-	if c := t.p.Claims; c != nil && (c.Facts().Lent != (t.round == lent) || c.Facts() != c.Facts()) {
-		t.Errorf("ClaimFacts in the round %q: %+v", t.round, c.Facts())
+	if c := t.p.Claims; c != nil {
+		first, second := c.Facts(), c.Facts()
+		if first.Lent != (t.round == lent) || first != second {
+			t.Errorf("ClaimFacts in the round %q: %+v, then %+v", t.round, first, second)
+		}
 	}
 }
 
