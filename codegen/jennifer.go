@@ -12,7 +12,8 @@ import (
 // panics on types that it does not know.
 
 // comment renders text as line comments. There is always a space behind the
-// slashes, so that no line of a schema becomes a directive of the go tool.
+// slashes, so that no line of a schema becomes a directive of the go tool; a word
+// that would be one without it is quoted, because linters take it for a mistake.
 func comment(text string) jen.Code {
 	return jen.Comment(lineComment(text))
 }
@@ -21,6 +22,10 @@ func lineComment(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		line = strings.TrimRight(strings.Map(printable, line), " \t")
+		if strings.HasPrefix(line, "go:") {
+			word, rest, _ := strings.Cut(line, " ")
+			line = strings.TrimSpace("\"" + word + "\" " + rest)
+		}
 		if line != "" {
 			line = " " + line
 		}

@@ -100,7 +100,7 @@ type Handler interface {
 	//
 	// # Heading
 	// Go versions:
-	// go:generate is a word here.
+	// "go:generate" is a word here.
 	//
 	// Up to 5 attempts of at most 1m each, with backoff from 1s to 1m. Owner: team "text".
 	Close(ctx context.Context, in *textv1.M) error
@@ -278,7 +278,7 @@ func blockTask() backstage.Task[*textv1.M] {
 //
 // # Heading
 // Go versions:
-// go:generate is a word here.
+// "go:generate" is a word here.
 //
 // It enqueues on queue "default".
 func (c *Client) Close(ctx context.Context, in *textv1.M, opts ...backstage.EnqueueOption) (backstage.Receipt, error) {
