@@ -214,7 +214,8 @@ func shorten(path string) string {
 	return path
 }
 
-// house is the house as it was designed, whole, whatever of it stands by now.
+// house is a sample graph for this test: a house with all its rooms, whether or not
+// the repository has them.
 const house = `
 ./schema                         embed
 ./schema/backstage/v1            google.golang.org/protobuf/proto
