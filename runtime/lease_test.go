@@ -340,7 +340,7 @@ func TestFullDeadLetterStoreLosesNothing(t *testing.T) {
 		pass(5 * time.Minute)
 		r.wantLife(fine, "enqueued: stored", "run 1", "done", "acked")
 		letter := r.onlyDead()
-		if err := r.last.Health(r.Context()); !errors.Is(err, memory.ErrDeadFull) {
+		if err := r.last.Health(r.Context()); !errors.Is(err, provider.ErrDeadFull) {
 			r.Errorf("health = %v, want ErrDeadFull", err)
 		}
 		if _, err := r.p.Dead.Discard(r.Context(), letter.Address); err != nil {

@@ -81,13 +81,12 @@ func (a *arrivals) settleDown() {
 	}
 }
 
-// number gives entries their numbers, and returns the first.
-func (a *arrivals) number(list []*entry) int64 {
+// number gives entries their numbers.
+func (a *arrivals) number(list []*entry) {
 	first := a.t.take(int64(len(list)))
 	for i, e := range list {
 		e.n = first + int64(i)
 	}
-	return first
 }
 
 // readyFor notes that the queues of these jobs have work.

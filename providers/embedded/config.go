@@ -20,10 +20,11 @@ type Config struct {
 	// with provider.ErrQueueFull. Next jobs, retries, jobs that are due and replays
 	// pass. Defaults to no change.
 	Bounds map[string]int
-	// MaxDead is the most dead letters the file may have before DeadLetter fails
-	// with ErrDeadLettersFull and leaves the job unsettled. It binds this process.
-	// Defaults to 0, no limit.
-	MaxDead int64
+	// MaxDead is the most dead letters that the file keeps. Then DeadLetter returns
+	// provider.ErrDeadFull and settles nothing. It is stored with the file and binds
+	// every process; -1 removes it. Defaults to leaving it as it is: at first there
+	// is none.
+	MaxDead int
 	// PromotionLease is how long a due job is reserved for one promoter that
 	// publishes it elsewhere (see Provider.Lend). A promoter that died delays its
 	// jobs by as much. Defaults to 15 seconds.
@@ -72,8 +73,8 @@ func (c Config) checked() (Config, error) {
 		return c, setupError("PromotionLease is negative", "leave it zero for 15 seconds")
 	case c.OpenWait < 0:
 		return c, setupError("OpenWait is negative", "leave it zero for 10 seconds")
-	case c.MaxDead < 0:
-		return c, setupError("MaxDead is negative", "leave it zero for no limit")
+	case c.MaxDead < -1:
+		return c, setupError(fmt.Sprintf("MaxDead is %d", c.MaxDead), "set it to 0 (as it is), -1 (none) or more")
 	}
 	for queue, bound := range c.Bounds {
 		if queue == "" || bound < 0 {

@@ -15,14 +15,17 @@ const sqlBury = "insert into dead (n, q, at, task, class, id, raw, body) values 
 
 // roomForDead reports whether there may be one more dead letter.
 func (t *transaction) roomForDead() bool {
-	most := t.w.store.cfg.MaxDead
-	if most == 0 {
+	if t.letters < 0 {
+		t.row("select bound from queue where q = 0", nil, &t.mostDead)
+		t.letters = 0
+		if t.mostDead > 0 {
+			t.row("select coalesce(sum(dead), 0) from queue", nil, &t.letters)
+		}
+	}
+	if t.mostDead == 0 {
 		return true
 	}
-	if t.letters < 0 {
-		t.row("select coalesce(sum(dead), 0) from queue", nil, &t.letters)
-	}
-	if t.letters >= most {
+	if t.letters >= t.mostDead {
 		return false
 	}
 	t.letters++

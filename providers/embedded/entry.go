@@ -8,10 +8,7 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
-var (
-	errIncomplete = errors.New("the job has no id, no task or no queue")
-	errNoDelays   = errors.New("the job has a delay, and the provider's own delays are replaced")
-)
+var errNoDelays = errors.New("the job has a delay, and the provider's own delays are replaced")
 
 // entry is a job on its way into the file: its record, and of the job no more than
 // the file needs to know, because a provider.Job is several times as large.
@@ -30,8 +27,8 @@ type entry struct {
 // set makes a job's record. It runs in the caller's goroutine, so that the writer
 // only writes.
 func (e *entry) set(job *provider.Job, ownDelays bool) error {
-	if job.ID == "" || job.Task == "" || job.Queue == "" {
-		return errIncomplete
+	if err := job.Check(); err != nil {
+		return err
 	}
 	if job.Delay > 0 && !ownDelays {
 		return errNoDelays

@@ -7,10 +7,6 @@ import (
 	"modernc.org/sqlite"
 )
 
-// ErrDeadLettersFull is returned by DeadLetter when Config.MaxDead is reached. The
-// job is not settled: replay or discard some letters, and settle it again.
-var ErrDeadLettersFull = errors.New("the dead letters are full")
-
 // errStopped ends the writer's waiting when the provider is closed.
 var errStopped = errors.New("writer is stopped")
 

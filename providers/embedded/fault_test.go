@@ -317,7 +317,7 @@ func TestConfigIsChecked(t *testing.T) {
 	t.Parallel()
 	var setup *provider.SetupError
 	for name, cfg := range map[string]Config{
-		"synchronous": {Synchronous: 7}, "lease": {PromotionLease: -1}, "dead": {MaxDead: -1}, "wait": {OpenWait: -1},
+		"synchronous": {Synchronous: 7}, "lease": {PromotionLease: -1}, "dead": {MaxDead: -2}, "wait": {OpenWait: -1},
 		"bound": {Bounds: map[string]int{"q": -1}}, "queue": {Bounds: map[string]int{"": 1}},
 	} {
 		if _, err := Open(filepath.Join(t.TempDir(), "x.db"), cfg); !errors.As(err, &setup) {

@@ -128,18 +128,20 @@ func TestBoundHoldsUnderLoad(t *testing.T) {
 
 func TestDeadLettersMayBeFull(t *testing.T) {
 	t.Parallel()
-	s := openNew(t, Config{MaxDead: 2})
-	publish(t, s, job("a"), job("b"), job("c"))
+	path := filepath.Join(t.TempDir(), "jobs.db")
+	openAt(t, path, Config{MaxDead: 2}, internals{}) // it binds all who open the file
+	s := openAt(t, path, Config{}, internals{})
+	publish(t, s, job("a"), job("b"), job("c"), job("d"))
 	sub := subscribe(t, s)
 	failure := provider.Failure{Class: provider.ClassPermanent}
-	got := mustReceive(t, sub, 3)
-	for i, d := range got {
+	got := mustReceive(t, sub, 4)
+	for i, d := range got[:3] {
 		err := d.DeadLetter(t.Context(), failure)
-		if full := errors.Is(err, ErrDeadLettersFull); full != (i == 2) || !full && err != nil {
+		if full := errors.Is(err, provider.ErrDeadFull); full != (i == 2) || !full && err != nil {
 			t.Errorf("dead-lettering %d: %v", i, err)
 		}
 	}
-	wantStats(t, s, "q", 0, 1, 0, 2)
+	wantStats(t, s, "q", 0, 2, 0, 2)
 	letters, _, err := s.provider.Dead.List(t.Context(), provider.DeadFilter{}, "")
 	if err != nil || len(letters) != 2 {
 		t.Fatalf("letters: %v, %v", letters, err)
@@ -150,7 +152,11 @@ func TestDeadLettersMayBeFull(t *testing.T) {
 	if err := got[2].DeadLetter(t.Context(), failure); err != nil {
 		t.Errorf("dead-lettering again: %v; want that it works now", err)
 	}
-	wantStats(t, s, "q", 0, 0, 0, 2)
+	wantStats(t, s, "q", 0, 1, 0, 2)
+	openAt(t, path, Config{MaxDead: -1}, internals{})
+	if err := got[3].DeadLetter(t.Context(), failure); err != nil {
+		t.Errorf("dead-lettering without a limit: %v", err)
+	}
 }
 
 func TestOtherProcessIsWokenUp(t *testing.T) {

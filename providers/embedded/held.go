@@ -160,7 +160,7 @@ func (d *delays) Cancel(ctx context.Context, id string) ([]provider.Job, error) 
 		for _, h := range t.heldByID(scope, id) {
 			job, err := provider.Unmarshal(h.body)
 			reserved := h.token > 0 && h.due > t.now
-			if err != nil || job.ID != id || started(&job) || reserved {
+			if err != nil || job.ID != id || job.Started() || reserved {
 				continue
 			}
 			t.dropHeld(h)
@@ -173,12 +173,6 @@ func (d *delays) Cancel(ctx context.Context, id string) ([]provider.Job, error) 
 		return nil, err // the writer may still be at it
 	}
 	return cancelled, nil
-}
-
-// started reports whether a held job has run before. To be parked is not to run.
-func started(job *provider.Job) bool {
-	c := job.Counters
-	return c.Failures+c.Crashes+c.Snoozes+c.Starts > 0
 }
 
 // Held counts the jobs of a queue that are held: provider.Delays.

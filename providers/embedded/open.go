@@ -40,9 +40,9 @@ type store struct {
 // process may open it several times.
 //
 // It waits, for as long as Config.OpenWait says, for a process that is writing to
-// the file. A file that cannot be used (of a newer version, of another program, damaged, on a file
-// system without locks) is a *provider.SetupError or an *Error that says what to
-// do.
+// the file. A file that cannot be used (of a newer version, of another program,
+// damaged, on a file system without locks) is a *provider.SetupError or an *Error
+// that says what to do.
 //
 // The provider must be closed. A process that dies without it leaves nothing to
 // repair: what was not acknowledged in the file is gone, what was is there, and
@@ -125,10 +125,13 @@ func (s *store) openLocked(ctx context.Context) (*sql.Conn, error) {
 
 // setBounds stores the bounds that this process was given.
 func (s *store) setBounds(ctx context.Context) error {
-	if len(s.cfg.Bounds) == 0 {
+	if len(s.cfg.Bounds) == 0 && s.cfg.MaxDead == 0 {
 		return nil
 	}
 	return s.do(ctx, func(t *transaction) error {
+		if s.cfg.MaxDead != 0 {
+			t.exec("update queue set bound = ? where q = 0", max(0, s.cfg.MaxDead))
+		}
 		for queue, bound := range s.cfg.Bounds {
 			t.exec("update queue set bound = ? where q = ?", bound, t.queue(scopeOwn, queue))
 		}

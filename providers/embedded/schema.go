@@ -30,7 +30,7 @@ create table queue (            -- queues by scope; 0 is the file's own, others 
   depth integer not null default 0, -- unsettled jobs; in row 0 the sequence
   held  integer not null default 0,
   dead  integer not null default 0,
-  bound integer not null default 0, -- the most that depth may reach through clients; 0: no bound
+  bound integer not null default 0, -- the most that depth may reach through clients; 0: no bound; in row 0 the most dead letters
   unique (scope, name)
 );
 insert into queue (q, scope, name) values (0, -1, '');

@@ -93,7 +93,7 @@ func (t *transaction) refuse(s *settlement) error {
 		return provider.ErrSettled
 	}
 	if s.kind == endDead && !t.roomForDead() {
-		return ErrDeadLettersFull
+		return provider.ErrDeadFull
 	}
 	if !s.claims {
 		return nil

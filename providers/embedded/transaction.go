@@ -30,6 +30,7 @@ type transaction struct {
 	stir     bool             // other processes may wait for something here
 	settled  map[int64]int64  // jobs settled here, and their runs
 	letters  int64            // dead letters, -1 if not counted yet
+	mostDead int64            // how many there may be, known if letters is
 	events   []provider.Event // to be told of when it is on record
 }
 

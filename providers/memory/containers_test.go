@@ -19,13 +19,14 @@ func TestRingKeepsOrderThroughGrowthAndShrinking(t *testing.T) {
 			next++
 		}
 		for range max(-more, 0) {
-			if got := r.pop(); got != want[0] {
-				t.Fatalf("popped %d; want %d", got, want[0])
+			if first, ok := r.first(); !ok || first != want[0] {
+				t.Fatalf("first is %d, %v; want %d", first, ok, want[0])
 			}
+			r.pop()
 			want = want[1:]
 		}
-		if r.len() != len(want) {
-			t.Fatalf("length %d; want %d", r.len(), len(want))
+		if r.count != len(want) {
+			t.Fatalf("length %d; want %d", r.count, len(want))
 		}
 		if first, ok := r.first(); ok != (len(want) > 0) || ok && first != want[0] {
 			t.Fatalf("first is %d, %v; want the first of %d", first, ok, len(want))

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -10,10 +9,6 @@ import (
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
-
-// ErrDeadFull is returned by DeadLetter when the store keeps as many dead letters
-// as Config.MaxDead allows. The job is not settled; replay or discard some.
-var ErrDeadFull = errors.New("dead-letter store is full")
 
 // deadStore is the dead letters, oldest first. The store's lock guards it.
 type deadStore struct {

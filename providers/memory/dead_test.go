@@ -45,7 +45,7 @@ func TestAFullDeadLetterStoreIsAnErrorAndSettlesNothing(t *testing.T) {
 		d.publish(d.job("q", named("a"), untilDone("key")))
 		run := d.worker(d.p, "q").one("a")
 		for range 3 {
-			if err := run.DeadLetter(d.Context(), provider.Failure{}); !errors.Is(err, memory.ErrDeadFull) {
+			if err := run.DeadLetter(d.Context(), provider.Failure{}); !errors.Is(err, provider.ErrDeadFull) {
 				d.Fatalf("dead-letter: %v; want ErrDeadFull", err)
 			}
 		}

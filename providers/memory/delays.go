@@ -65,7 +65,7 @@ func (d *delays) Cancel(ctx context.Context, id string) (cancelled []provider.Jo
 	}
 	now := time.Now()
 	for _, h := range slices.Clone(d.scope.ids[id]) {
-		if h.state == heldReserved || started(h.entry.job) {
+		if h.state == heldReserved || h.entry.job.Started() {
 			continue
 		}
 		cancelled = append(cancelled, *h.entry.job)
@@ -75,12 +75,6 @@ func (d *delays) Cancel(ctx context.Context, id string) (cancelled []provider.Jo
 		}
 	}
 	return cancelled, nil
-}
-
-// started says that a job has run before.
-func started(j *provider.Job) bool {
-	c := &j.Counters
-	return c.Failures > 0 || c.Crashes > 0 || c.Snoozes > 0 || c.Starts > 0
 }
 
 // Held returns how many jobs of a queue wait in this scope, due ones that nobody

@@ -219,7 +219,7 @@ func TestAPromoterPausesLongerAndLongerWhileNothingIsStored(t *testing.T) {
 
 func TestWhatADeadPromoterReservedComesBackAndIsNotForgotten(t *testing.T) {
 	simulated(t, func(d *desk) {
-		doomed := d.open(memory.Config{Reservation: time.Minute})
+		doomed := d.open(memory.Config{PromotionLease: time.Minute})
 		delays, _ := doomed.Lend("a")
 		delays.Hold(d.Context(), []provider.Job{d.job("q", named("a"))})
 		var late pub
@@ -269,7 +269,7 @@ func TestALateAnswerOfAPromoterIsOnlyAboutItsOwnReservation(t *testing.T) {
 	for _, outcome := range []provider.Outcome{provider.OutcomeStored, provider.OutcomeRefused} {
 		t.Run(outcome.String(), func(t *testing.T) {
 			simulated(t, func(d *desk) {
-				slow := d.open(memory.Config{Reservation: time.Second})
+				slow := d.open(memory.Config{PromotionLease: time.Second})
 				delays, _ := slow.Lend("a")
 				delays.Hold(d.Context(), []provider.Job{d.job("q", named("a"))})
 				d.promote(delays, func(_ context.Context, jobs []provider.Job) []provider.Stored {

@@ -200,7 +200,7 @@ func (d *delivery) Retry(ctx context.Context, again provider.Again) error {
 }
 
 // DeadLetter moves the job to the dead letters and frees its claim and its key, in
-// one step. It returns ErrDeadFull, and settles nothing, if there is no room.
+// one step. It returns provider.ErrDeadFull, and settles nothing, if there is no room.
 func (d *delivery) DeadLetter(ctx context.Context, f provider.Failure) error {
 	s := d.subscription.session
 	full, err := d.deadLetter(ctx, f)
@@ -222,7 +222,7 @@ func (d *delivery) deadLetter(ctx context.Context, f provider.Failure) (firstFul
 		return false, err
 	}
 	if full, first := s.store.dead.full(); full {
-		return first, ErrDeadFull
+		return first, provider.ErrDeadFull
 	}
 	now := time.Now()
 	d.end()

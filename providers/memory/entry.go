@@ -41,8 +41,8 @@ var errText = errors.New("text is not valid UTF-8")
 
 // check refuses what could not be a record.
 func check(j *provider.Job) error {
-	if j.ID == "" || j.Task == "" || j.Queue == "" {
-		return fmt.Errorf("job %q: id, task or queue is missing", j.ID)
+	if err := j.Check(); err != nil {
+		return err
 	}
 	for _, text := range [...]string{
 		j.ID, j.Task, j.Queue, j.OrderingKey, j.Dedupe.Key, j.Root, j.Parent, j.Edge,

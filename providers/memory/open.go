@@ -20,12 +20,14 @@ type Config struct {
 	// first there is none.
 	Bounds map[string]int
 	// MaxDead is the most dead letters that the store keeps. Then DeadLetter
-	// returns ErrDeadFull and settles nothing. It is stored, like a bound.
-	// Defaults to leaving it as it is: at first there is none.
+	// returns provider.ErrDeadFull and settles nothing. It is stored, like a
+	// bound; -1 removes it. Defaults to leaving it as it is: at first there is
+	// none.
 	MaxDead int
-	// Reservation is the lease under which Promote hands due jobs to a publish of
-	// its caller. Defaults to 30s.
-	Reservation time.Duration
+	// PromotionLease is how long a due job is reserved for one promoter that
+	// publishes it elsewhere (see Provider.Lend). A promoter that died delays its
+	// jobs by as much. Defaults to 15s.
+	PromotionLease time.Duration
 }
 
 // check returns what is wrong with a configuration.
@@ -35,11 +37,11 @@ func (c *Config) check() error {
 			return c.wrong(fmt.Sprintf("the bound of queue %q is %d", queue, bound), "name a queue, and set a bound of 0 (none) or more")
 		}
 	}
-	if c.MaxDead < 0 {
-		return c.wrong(fmt.Sprintf("MaxDead is %d", c.MaxDead), "set it to 0 (as it is) or more")
+	if c.MaxDead < -1 {
+		return c.wrong(fmt.Sprintf("MaxDead is %d", c.MaxDead), "set it to 0 (as it is), -1 (none) or more")
 	}
-	if c.Reservation < 0 {
-		return c.wrong(fmt.Sprintf("Reservation is %v", c.Reservation), "set it to 0 (the default) or more")
+	if c.PromotionLease < 0 {
+		return c.wrong(fmt.Sprintf("PromotionLease is %v", c.PromotionLease), "set it to 0 (the default) or more")
 	}
 	return nil
 }
@@ -62,9 +64,10 @@ func Open(config Config) (*provider.Provider, error) {
 	if config.Store == nil {
 		config.Store = NewStore()
 	}
-	if config.Reservation == 0 {
-		config.Reservation = 30 * time.Second
+	if config.PromotionLease == 0 {
+		config.PromotionLease = 15 * time.Second
 	}
+	config.Store.make()
 	s := newSession(config)
 	store := s.store
 	store.mu.Lock()
@@ -74,8 +77,8 @@ func Open(config Config) (*provider.Provider, error) {
 		q.bound = bound
 		q.admit()
 	}
-	if config.MaxDead > 0 {
-		store.dead.limit = config.MaxDead
+	if config.MaxDead != 0 {
+		store.dead.limit = max(0, config.MaxDead)
 	}
 	store.sessions[s.provider] = s
 	return s.provider, nil

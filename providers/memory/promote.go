@@ -30,7 +30,7 @@ func (p *promoter) run(ctx context.Context) error {
 			continue
 		}
 		scope.expire(now)
-		batch, jobs := scope.reserve(p, promoteBatch, now.Add(s.reservation), now)
+		batch, jobs := scope.reserve(p, promoteBatch, now.Add(s.lease), now)
 		if len(batch) == 0 {
 			p.sleep(ctx, &s.store.mu, scope.wake(), s.gate.closing)
 			continue

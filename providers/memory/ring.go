@@ -7,8 +7,6 @@ type ring[T any] struct {
 	count int
 }
 
-func (r *ring[T]) len() int { return r.count }
-
 // first returns the item that was pushed first, if there is one.
 func (r *ring[T]) first() (item T, ok bool) {
 	if r.count == 0 {
@@ -26,8 +24,7 @@ func (r *ring[T]) push(item T) {
 }
 
 // pop removes the first item of a ring that is not empty.
-func (r *ring[T]) pop() T {
-	item := r.items[r.head]
+func (r *ring[T]) pop() {
 	var none T
 	r.items[r.head] = none
 	r.head = (r.head + 1) % len(r.items)
@@ -35,7 +32,6 @@ func (r *ring[T]) pop() T {
 	if len(r.items) > 1024 && r.count < len(r.items)/4 {
 		r.resize(len(r.items) / 2) // a backlog that is gone gives its memory back
 	}
-	return item
 }
 
 func (r *ring[T]) resize(size int) {

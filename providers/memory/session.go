@@ -10,10 +10,10 @@ import (
 
 // session is a store as one process has opened it.
 type session struct {
-	store       *Store
-	provider    *provider.Provider
-	name        string
-	reservation time.Duration
+	store    *Store
+	provider *provider.Provider
+	name     string
+	lease    time.Duration // of a promotion
 
 	gate          gate
 	dropped       bool
@@ -24,7 +24,7 @@ func newSession(config Config) *session {
 	s := &session{
 		store:         config.Store,
 		name:          config.Name,
-		reservation:   config.Reservation,
+		lease:         config.PromotionLease,
 		gate:          newGate(),
 		subscriptions: make(map[*subscription]struct{}),
 	}

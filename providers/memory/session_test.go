@@ -32,7 +32,7 @@ func TestTheZeroConfigOpensAStoreOfItsOwn(t *testing.T) {
 func TestAConfigThatMakesNoSenseIsRefused(t *testing.T) {
 	t.Parallel()
 	for _, config := range []memory.Config{
-		{Bounds: map[string]int{"q": -1}}, {Bounds: map[string]int{"": 1}}, {MaxDead: -1}, {Reservation: -1},
+		{Bounds: map[string]int{"q": -1}}, {Bounds: map[string]int{"": 1}}, {MaxDead: -2}, {PromotionLease: -1},
 	} {
 		var setup *provider.SetupError
 		if _, err := memory.Open(config); !errors.As(err, &setup) {

@@ -8,8 +8,10 @@ import (
 )
 
 // Store is a storage that several providers can open. What is in it ends with the
-// process, or when nobody refers to it any more; there is nothing to close.
+// process, or when nobody refers to it any more; there is nothing to close. The
+// zero value is an empty one.
 type Store struct {
+	made     sync.Once
 	mu       sync.Mutex // guards all that is in the store and its sessions
 	queues   map[string]*queue
 	own      *scope
@@ -22,13 +24,16 @@ type Store struct {
 }
 
 // NewStore returns an empty store.
-func NewStore() *Store {
-	return &Store{
-		queues:   make(map[string]*queue),
-		own:      newScope(),
-		lent:     make(map[string]*scope),
-		sessions: make(map[*provider.Provider]*session),
-	}
+func NewStore() *Store { return new(Store) }
+
+// make makes what is in the store, once. All that use one do it first.
+func (s *Store) make() {
+	s.made.Do(func() {
+		s.queues = make(map[string]*queue)
+		s.own = newScope()
+		s.lent = make(map[string]*scope)
+		s.sessions = make(map[*provider.Provider]*session)
+	})
 }
 
 // Drop ends a provider that Open returned for this store, as if its process had
@@ -51,6 +56,7 @@ func (s *Store) Drop(p *provider.Provider) bool {
 // the dead letters. It is for tests of what happens to them. Neither bounds nor
 // claims apply.
 func (s *Store) Put(queue string, record []byte) {
+	s.make()
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	now := time.Now()

@@ -18,6 +18,13 @@ var (
 	// ErrQueueFull is why a job was refused for which a bounded queue had no room
 	// until the caller's context ended.
 	ErrQueueFull = errors.New("queue is full")
+	// ErrDeadFull is returned by DeadLetter where the store has as many dead letters
+	// as its bound allows. The job is not settled: replay or discard some letters,
+	// and settle it again.
+	ErrDeadFull = errors.New("dead letters are full")
+	// ErrIncomplete is why a job is refused, or its bytes are no record, without an
+	// id, a task or a queue.
+	ErrIncomplete = errors.New("job has no id, no task or no queue")
 	// ErrNotFound is returned for a dead letter that is not there (any more).
 	ErrNotFound = errors.New("not found")
 )

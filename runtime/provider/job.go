@@ -250,6 +250,20 @@ func (j Job) Replay(at time.Time) Job {
 	return j
 }
 
+// Started reports whether the job has run before. To be parked is not to run.
+func (j *Job) Started() bool {
+	c := &j.Counters
+	return c.Failures > 0 || c.Crashes > 0 || c.Snoozes > 0 || c.Starts > 0
+}
+
+// Check returns ErrIncomplete for what can be no job in any store.
+func (j *Job) Check() error {
+	if j.ID == "" || j.Task == "" || j.Queue == "" {
+		return ErrIncomplete
+	}
+	return nil
+}
+
 // SameStamp reports whether two jobs are copies of one job in one state: the
 // same id with the same counters, crashes aside. A store of held jobs replaces
 // the one by the other.

@@ -1,6 +1,7 @@
 package provider
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -164,5 +165,35 @@ func TestRecordedStart(t *testing.T) {
 	j.Counters.Crashes++
 	if j.Counters.RecordedStart() {
 		t.Error("a redelivery of a recorded start is one")
+	}
+}
+
+func TestStarted(t *testing.T) {
+	for name, c := range map[string]struct {
+		has  Counters
+		want bool
+	}{
+		"new": {}, "parked": {Counters{Parks: 3}, false}, "replayed": {Counters{Replays: 1}, false},
+		"failed": {Counters{Failures: 1}, true}, "crashed": {Counters{Crashes: 1}, true},
+		"snoozed": {Counters{Snoozes: 1}, true}, "start recorded": {Counters{Starts: 1}, true},
+	} {
+		if j := (Job{Counters: c.has}); j.Started() != c.want {
+			t.Errorf("%s: started %v; want %v", name, j.Started(), c.want)
+		}
+	}
+}
+
+func TestIncompleteJobs(t *testing.T) {
+	whole := least()
+	if err := whole.Check(); err != nil {
+		t.Errorf("a whole job: %v", err)
+	}
+	for name, clear := range map[string]func(*Job){
+		"id": func(j *Job) { j.ID = "" }, "task": func(j *Job) { j.Task = "" }, "queue": func(j *Job) { j.Queue = "" },
+	} {
+		j := least()
+		if clear(&j); !errors.Is(j.Check(), ErrIncomplete) {
+			t.Errorf("without %s: %v; want ErrIncomplete", name, j.Check())
+		}
 	}
 }

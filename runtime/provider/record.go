@@ -51,8 +51,11 @@ func Unmarshal(b []byte) (Job, error) {
 		}
 		b = b[size:]
 	}
-	if j.Format == 0 || j.ID == "" || j.Task == "" || j.Queue == "" {
-		return Job{}, fmt.Errorf("%w: format, id, task or queue is missing", ErrNoRecord)
+	if j.Format == 0 {
+		return Job{}, fmt.Errorf("%w: it has no format", ErrNoRecord)
+	}
+	if err := j.Check(); err != nil {
+		return Job{}, fmt.Errorf("%w: %w", ErrNoRecord, err)
 	}
 	return j, nil
 }

@@ -31,7 +31,7 @@ func inMemory(*testing.T) Harness {
 	store, lender := memory.NewStore(), memory.NewStore()
 	open := func(s *memory.Store) func() (*provider.Provider, error) {
 		return func() (*provider.Provider, error) {
-			return memory.Open(memory.Config{Store: s, Reservation: 5 * time.Second})
+			return memory.Open(memory.Config{Store: s, PromotionLease: 5 * time.Second})
 		}
 	}
 	return Harness{
