@@ -5,9 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
 	"runtime/pprof"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -91,7 +93,7 @@ func closeAfter(t *env) {
 	defer cancel()
 	_, err := w.Receive(ctx, w.lanes, 1)
 	t.closed("Subscription.Receive", err)
-	for _, s := range t.settlements(false) {
+	for _, s := range t.settlements() {
 		t.closed("Delivery."+s.name, s.call(ctx, ds[0]))
 	}
 	if err := t.extend(w, ds[1])[0]; !errors.Is(err, provider.ErrClosed) && !errors.Is(err, provider.ErrLeaseLost) {
@@ -197,18 +199,67 @@ func closeBlocked(t *env) {
 	ends("Promote", promoted)
 }
 
-func closeSettling(t *env) {
-	const jobs = 100
-	t.publish(t.p, t.some(jobs, work)...)
+// underWay counts calls that have begun and not ended.
+type underWay struct{ begun, ended atomic.Int64 }
+
+func (u *underWay) call(f func()) {
+	u.begun.Add(1)
+	defer u.ended.Add(1)
+	f()
+}
+
+// some waits until a call is under way, and reports whether there was one before
+// all had ended.
+func (u *underWay) some(calls int64) bool {
+	for u.ended.Load() < calls {
+		if u.begun.Load() > u.ended.Load() {
+			return true
+		}
+		runtime.Gosched()
+	}
+	return false
+}
+
+// overlapTries is how often a check tries to close something while a call is under
+// way: where calls take no time at all, none may be.
+const overlapTries = 5
+
+// overlapping tries what reports whether a call was under way, until one was. try
+// is given a number of its own.
+func (t *env) overlapping(try func(n int) bool) {
+	t.Helper()
+	for n := range overlapTries {
+		if try(n) {
+			return
+		}
+	}
+	t.Logf("in %d tries no call was under way when Close was called", overlapTries)
+}
+
+func closeSettling(t *env) { t.overlapping(t.closeWhileSettling) }
+
+// closeWhileSettling closes a subscription while deliveries are acknowledged: most
+// of them before it, as far as they come, and some when it has begun.
+func (t *env) closeWhileSettling(n int) bool {
+	const jobs, late = 100, 15
+	queue := fmt.Sprintf("%s-%d", work, n)
+	t.publish(t.p, t.some(jobs, queue)...)
 	lease := max(t.h.Lease, 5*time.Second)
-	w := t.subscribeFor(t.open(), lease, jobs, work)
+	w := t.subscribeFor(t.open(), lease, jobs, queue)
+	var acks underWay
+	closing := make(chan struct{})
 	var mu sync.Mutex
 	open := make(map[string]bool)
 	var wg sync.WaitGroup
 	for i, d := range w.receive(jobs) {
 		wg.Go(func() {
-			time.Sleep(time.Duration(i) * 50 * time.Microsecond)
-			err := t.settle(settlement{call: func(ctx context.Context, d provider.Delivery) error { return d.Ack(ctx, nil) }}, d)
+			if i >= jobs-late {
+				<-closing
+			}
+			var err error
+			acks.call(func() {
+				err = t.settle(settlement{call: func(ctx context.Context, d provider.Delivery) error { return d.Ack(ctx, nil) }}, d)
+			})
 			switch {
 			case err == nil:
 				return
@@ -220,10 +271,11 @@ func closeSettling(t *env) {
 			open[d.Job().ID] = true
 		})
 	}
-	time.Sleep(2 * time.Millisecond)
+	overlapped := acks.some(jobs - late)
+	close(closing)
 	w.end()
 	wg.Wait()
-	heir := t.subscribe(t.p, jobs, work)
+	heir := t.subscribe(t.p, jobs, queue)
 	again := heir.receive(len(open))
 	again = append(again, heir.during(lease+time.Second, jobs)...)
 	t.once(again)
@@ -233,20 +285,30 @@ func closeSettling(t *env) {
 		}
 		t.ack(d)
 	}
+	return overlapped
 }
 
-func closePublishing(t *env) {
-	const callers = 30
+func closePublishing(t *env) { t.overlapping(t.closeWhilePublishing) }
+
+// closeWhilePublishing does the same with a provider and jobs.
+func (t *env) closeWhilePublishing(n int) bool {
+	const callers, late = 30, 10
+	queue := fmt.Sprintf("%s-%d", work, n)
 	p := t.open()
 	answers := make([]provider.Stored, callers)
+	var calls underWay
+	closing := make(chan struct{})
 	var wg sync.WaitGroup
 	for i := range callers {
 		wg.Go(func() {
-			time.Sleep(time.Duration(i) * 50 * time.Microsecond)
-			answers[i] = t.tryOne(p, t.job(work))
+			if i >= callers-late {
+				<-closing
+			}
+			calls.call(func() { answers[i] = t.tryOne(p, t.job(queue)) })
 		})
 	}
-	time.Sleep(time.Millisecond)
+	overlapped := calls.some(callers - late)
+	close(closing)
 	t.close(p)
 	wg.Wait()
 	want := 0
@@ -255,7 +317,7 @@ func closePublishing(t *env) {
 			want++
 		}
 	}
-	w := t.subscribe(t.p, callers, work)
+	w := t.subscribe(t.p, callers, queue)
 	count := tally(append(w.receive(want), w.during(quiet, callers)...))
 	for _, s := range answers {
 		n := count[s.ID]
@@ -263,6 +325,7 @@ func closePublishing(t *env) {
 			t.Errorf("%s was %s while the provider closed, and is delivered %d times", s.ID, s.Outcome, n)
 		}
 	}
+	return overlapped
 }
 
 func closeHealth(t *env) {

@@ -9,7 +9,7 @@ import (
 )
 
 func dedupeChecks() []check {
-	return []check{
+	return append(claimEndChecks(), []check{
 		{
 			name:  "dedupe/window",
 			rule:  "Publish takes the claim of a job with a Dedupe key in the same step and answers OutcomeDuplicate, with the holder, for a key that another id holds; the duplicate is not stored.",
@@ -36,21 +36,6 @@ func dedupeChecks() []check {
 			needs: []need{needOwnClaims},
 			run:   dedupeMany,
 		}, {
-			name:  "dedupe/until done",
-			rule:  "UntilDone holds the claim until the job is acknowledged, through retries and releases.",
-			needs: []need{needOwnClaims},
-			run:   dedupeUntilDone,
-		}, {
-			name:  "dedupe/until done outlives a crash",
-			rule:  "UntilDone holds the claim of a job whose worker died until another has run it.",
-			needs: []need{needOwnClaims, needCrash},
-			run:   dedupeCrash,
-		}, {
-			name:  "dedupe/dead frees",
-			rule:  "DeadLetter frees the job's own claim, and no other's.",
-			needs: []need{needOwnClaims},
-			run:   dedupeDead,
-		}, {
 			name:  "dedupe/next",
 			rule:  "A next job whose dedupe key another job holds counts as stored, and is not; otherwise it takes the claim.",
 			needs: []need{needOwnClaims},
@@ -62,7 +47,7 @@ func dedupeChecks() []check {
 			run:   dedupeNextSame,
 		}, {
 			name:  "dedupe/held",
-			rule:  "A job that Publish holds has its claim from the start; Cancel frees it.",
+			rule:  "A job that Publish holds has its claim from the start.",
 			needs: []need{needOwnClaims, needOwnDelays},
 			run:   dedupeHeld,
 		}, {
@@ -80,6 +65,38 @@ func dedupeChecks() []check {
 			rule:  "PublishOptions.Claimed and Accepted say that no claim is taken: the key's holder is no obstacle.",
 			needs: []need{needClaims},
 			run:   dedupeClaimed,
+		},
+	}...)
+}
+
+// claimEndChecks are about what ends the claim of a job, and what does not.
+func claimEndChecks() []check {
+	return []check{
+		{
+			name:  "dedupe/until done",
+			rule:  "UntilDone holds the claim until the job is acknowledged, through retries and releases.",
+			needs: []need{needOwnClaims},
+			run:   dedupeUntilDone,
+		}, {
+			name:  "dedupe/until done outlives a crash",
+			rule:  "UntilDone holds the claim of a job whose worker died until another has run it.",
+			needs: []need{needOwnClaims, needCrash},
+			run:   dedupeCrash,
+		}, {
+			name:  "dedupe/dead frees",
+			rule:  "DeadLetter frees the job's own claim, and no other's.",
+			needs: []need{needOwnClaims},
+			run:   dedupeDead,
+		}, {
+			name:  "dedupe/cancel frees",
+			rule:  "Cancel frees the claims of the jobs that it removes where those are in the same store, and no other's.",
+			needs: []need{needOwnClaims, needOwnDelays, needAddressable},
+			run:   dedupeCancel,
+		}, {
+			name:  "dedupe/refused again",
+			rule:  "A claim is its owner's: when a job is on record, a refusal of the same id does not free it.",
+			needs: []need{needOwnClaims, needBound},
+			run:   dedupeRefusedAgain,
 		},
 	}
 }
@@ -270,17 +287,28 @@ func dedupeHeld(t *env) {
 	j := t.job(work, untilDone("order/1"), delayed(time.Hour))
 	t.publish(t.p, j)
 	t.duplicate("a key of a held job", t.job(work, untilDone("order/1")), j.ID)
-	if !t.p.Delays.Facts().Addressable {
-		return
-	}
+}
+
+func dedupeCancel(t *env) {
+	j, bystander := t.job(work, untilDone("order/4"), delayed(time.Hour)), t.job(work, untilDone("order/5"), delayed(time.Hour))
+	t.publish(t.p, j, bystander, t.job(work))
 	if !t.cancel(t.p, j.ID) {
 		t.Errorf("Cancel of a held job found nothing")
 	}
-	t.publish(t.p, t.job(work, untilDone("order/1")))
+	t.outcome("Publish with the key of a job that was cancelled", t.tryPublish(t.p, t.job(work, untilDone("order/4")))[0], provider.OutcomeStored)
+	t.duplicate("the key of another held job", t.job(work, untilDone("order/5")), bystander.ID)
+}
+
+func dedupeRefusedAgain(t *env) {
+	t.bound(1)
+	j := t.job(work, untilDone("order/6"))
+	t.publish(t.p, j)
+	t.outcome("the same job when there is no room", t.publishShortly(t.p, j)[0], provider.OutcomeRefused)
+	t.duplicate("another job with the key", t.job(other, untilDone("order/6")), j.ID)
 }
 
 func dedupeRefused(t *env) {
-	t.bound(work, 1)
+	t.bound(1)
 	t.publish(t.p, t.job(work))
 	t.outcome("a job that finds no room", t.publishShortly(t.p, t.job(work, untilDone("order/1")))[0], provider.OutcomeRefused)
 	t.publish(t.p, t.job(other, untilDone("order/1")))

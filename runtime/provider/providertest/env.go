@@ -236,11 +236,8 @@ func (t *env) start(f func()) {
 	t.Cleanup(func() { <-done })
 }
 
-// promote promotes what is due until the returned function is called, or the
-// check ends.
-func (t *env) promote(p *provider.Provider) (stop func()) {
-	return t.promoteWith(p, t.publisher(p))
-}
+// promote promotes what is due until the check ends.
+func (t *env) promote(p *provider.Provider) { t.promoteWith(p, t.publisher(p)) }
 
 // publisher is how due jobs reach the queues: nil for the store's own.
 func (t *env) publisher(p *provider.Provider) provider.Publish {
@@ -252,6 +249,7 @@ func (t *env) publisher(p *provider.Provider) provider.Publish {
 	}
 }
 
+// promoteWith promotes until the returned function is called, or the check ends.
 func (t *env) promoteWith(p *provider.Provider, publish provider.Publish) (stop func()) {
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
@@ -333,7 +331,7 @@ func (s *sub) receiveFrom(n int, lanes ...string) []provider.Delivery {
 	var got []provider.Delivery
 	for len(got) < n {
 		ds, err := s.Receive(ctx, lanes, n-len(got))
-		s.t.batch(ds, n-len(got), err)
+		s.t.batch(ds, n-len(got))
 		got = append(got, ds...)
 		if err != nil && len(got) < n {
 			s.t.Fatalf("Receive: %v; %d of %d deliveries came: %s", err, len(got), n, names(got))
@@ -346,7 +344,7 @@ func (s *sub) receiveFrom(n int, lanes ...string) []provider.Delivery {
 }
 
 // batch checks what every Receive must keep to.
-func (t *env) batch(ds []provider.Delivery, most int, err error) {
+func (t *env) batch(ds []provider.Delivery, most int) {
 	t.Helper()
 	if len(ds) > most {
 		t.Fatalf("Receive gave %d deliveries; at most %d were asked for", len(ds), most)
@@ -367,7 +365,7 @@ func (s *sub) during(d time.Duration, most int) []provider.Delivery {
 	var got []provider.Delivery
 	for len(got) < most && ctx.Err() == nil {
 		ds, err := s.Receive(ctx, s.lanes, most-len(got))
-		s.t.batch(ds, most-len(got), err)
+		s.t.batch(ds, most-len(got))
 		got = append(got, ds...)
 		if err != nil && ctx.Err() == nil {
 			s.t.Fatalf("Receive: %v", err)

@@ -250,7 +250,7 @@ func leaseOwn(t *env) {
 }
 
 func leaseStale(t *env) {
-	for _, s := range t.settlements(false) {
+	for _, s := range t.settlements() {
 		queue := "stale-" + s.name
 		t.publish(t.p, t.job(queue))
 		old := t.open()
@@ -355,7 +355,7 @@ func (t *env) finish(w *sub, d provider.Delivery) {
 }
 
 func leaseStaleSame(t *env) {
-	for _, s := range t.settlements(false) {
+	for _, s := range t.settlements() {
 		w, stale, fresh := t.again("same-" + s.name)
 		if stale.Job().ID != fresh.Job().ID {
 			t.Fatalf("%s was delivered after %s; want the same job", fresh.Job().ID, stale.Job().ID)

@@ -177,7 +177,7 @@ func dedupeMutants() []mutant {
 				}
 			}),
 		}, {
-			fails: "dedupe/own id", says: "want stored",
+			fails: "dedupe/own id", also: []string{"dedupe/refused again"}, says: "want stored",
 			make: func() func(*provider.Provider, *hooks) {
 				var seen sync.Map
 				return func(_ *provider.Provider, h *hooks) {
@@ -267,7 +267,34 @@ func dedupeMutants() []mutant {
 			}),
 		}, {
 			fails: "dedupe/held", also: []string{"delays/something around them"}, says: "a key of a held job",
-			make: stripped(func(i int, jobs []provider.Job) bool { return jobs[i].Delay > 0 }),
+			make: stripped(func(i int, jobs []provider.Job) bool { return jobs[i].Delay > 0 && len(jobs) == 1 }),
+		}, {
+			fails: "dedupe/cancel frees", says: "a job that was cancelled",
+			make: alone(func(p *provider.Provider, _ *hooks) { // the claim outlives its job
+				d := p.Delays
+				p.Delays = &brokenDelays{Delays: d, cancel: func(ctx context.Context, id string) ([]provider.Job, error) {
+					cancelled, err := d.Cancel(ctx, id)
+					for _, j := range cancelled {
+						if j.Dedupe.Key == "order/4" {
+							_, _ = p.Claims.Claim(ctx, []provider.Claim{{Key: j.Dedupe.Key, Owner: j.ID, For: time.Hour, Confirmed: true}})
+						}
+					}
+					return cancelled, err
+				}}
+			}),
+		}, {
+			fails: "dedupe/refused again", says: "another job with the key",
+			make: alone(func(p *provider.Provider, h *hooks) { // what is refused gives its claim back
+				h.publish = func(ctx context.Context, jobs []provider.Job, opts provider.PublishOptions, call publishCall) []provider.Stored {
+					stored := call(ctx, jobs, opts)
+					for i, s := range stored {
+						if s.Outcome == provider.OutcomeRefused && jobs[i].Dedupe.Key != "" {
+							_ = p.Claims.Release(context.WithoutCancel(ctx), jobs[i].Dedupe.Key, s.ID)
+						}
+					}
+					return stored
+				}
+			}),
 		}, {
 			fails: "dedupe/refused takes none", says: "want stored",
 			make: alone(func(p *provider.Provider, h *hooks) {

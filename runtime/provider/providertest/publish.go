@@ -242,10 +242,11 @@ func publishDurable(t *env) {
 	t.once(w.receive(10))
 }
 
-func (t *env) bound(queue string, n int) {
+// bound sets the bound of queue work.
+func (t *env) bound(n int) {
 	t.Helper()
-	if err := t.h.Bound(queue, n); err != nil {
-		t.Fatalf("bound of queue %q: %v", queue, err)
+	if err := t.h.Bound(work, n); err != nil {
+		t.Fatalf("bound of queue %q: %v", work, err)
 	}
 }
 
@@ -260,7 +261,7 @@ func (t *env) publishShortly(p *provider.Provider, jobs ...provider.Job) []provi
 }
 
 func publishBound(t *env) {
-	t.bound(work, 3)
+	t.bound(3)
 	w := t.subscribe(t.p, 5, work)
 	t.publish(t.p, t.job(work))
 	w.one() // in flight, and so it counts
@@ -280,7 +281,7 @@ func publishBound(t *env) {
 }
 
 func publishBoundFrees(t *env) {
-	t.bound(work, 1)
+	t.bound(1)
 	w := t.subscribe(t.p, 1, work)
 	t.publish(t.p, t.job(work))
 	d := w.one()
@@ -300,7 +301,7 @@ func publishBoundFrees(t *env) {
 }
 
 func publishBoundAccepted(t *env) {
-	t.bound(work, 1)
+	t.bound(1)
 	w := t.subscribe(t.p, 10, work)
 	t.publish(t.p, t.job(work))
 	accepted := t.some(2, work)

@@ -101,14 +101,15 @@ type settlement struct {
 	call func(ctx context.Context, d provider.Delivery) error
 }
 
-// settlements returns all verbs that the provider has for such a job.
-func (t *env) settlements(ordered bool) []settlement {
+// settlements returns all verbs that the provider has for a job without an ordering
+// key.
+func (t *env) settlements() []settlement {
 	all := []settlement{
 		{"Ack", func(ctx context.Context, d provider.Delivery) error { return d.Ack(ctx, nil) }},
 		{"DeadLetter", func(ctx context.Context, d provider.Delivery) error { return d.DeadLetter(ctx, failure(1)) }},
 		{"Release", func(ctx context.Context, d provider.Delivery) error { return d.Release(ctx) }},
 	}
-	if t.retries(ordered) {
+	if t.retries(false) {
 		all = append(all, settlement{"Retry", func(ctx context.Context, d provider.Delivery) error {
 			return d.Retry(ctx, provider.Again{Why: provider.SnoozedAgain})
 		}})
@@ -134,7 +135,7 @@ func settleAck(t *env) {
 }
 
 func settleOnce(t *env) {
-	for _, s := range t.settlements(false) {
+	for _, s := range t.settlements() {
 		queue := "once-" + s.name
 		t.publish(t.p, t.job(queue))
 		d := t.subscribe(t.p, 1, queue).one()
@@ -148,14 +149,14 @@ func settleOnce(t *env) {
 }
 
 func settleKind(t *env) {
-	for _, first := range t.settlements(false) {
+	for _, first := range t.settlements() {
 		queue := "kind-" + first.name
 		t.publish(t.p, t.job(queue))
 		d := t.subscribe(t.p, 1, queue).one()
 		if err := t.settle(first, d); err != nil {
 			t.Errorf("%s: %v", first.name, err)
 		}
-		for _, second := range t.settlements(false) {
+		for _, second := range t.settlements() {
 			if second.name == first.name {
 				continue
 			}
@@ -227,7 +228,7 @@ func settleEnded(t *env) {
 	cancel()
 	lease := max(t.h.Lease, 5*time.Second)
 	var done []*sub
-	for _, s := range t.settlements(false) {
+	for _, s := range t.settlements() {
 		queue := "ended-" + s.name
 		t.publish(t.p, t.job(queue))
 		w := t.subscribeFor(t.p, lease, 1, queue)
