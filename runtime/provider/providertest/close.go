@@ -241,7 +241,7 @@ func closeSettling(t *env) { t.overlapping(t.closeWhileSettling) }
 // closeWhileSettling closes a subscription while deliveries are acknowledged: most
 // of them before it, as far as they come, and some when it has begun.
 func (t *env) closeWhileSettling(n int) bool {
-	const jobs, late = 100, 15
+	const jobs, late = 30, 10
 	queue := fmt.Sprintf("%s-%d", work, n)
 	t.publish(t.p, t.some(jobs, queue)...)
 	lease := max(t.h.Lease, 5*time.Second)
