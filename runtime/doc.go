@@ -40,7 +40,8 @@
 // ([ErrTimeout]), when the lease is lost ([ErrLeaseLost]), and when the worker's
 // grace period is over ([ErrShutdown]): context.Cause tells which. A handler that
 // returns nil after its deadline is done all the same. A slot waits for its
-// handler, however long: there is never a second run of a job in one process.
+// handler, however long: one worker never runs a job a second time while the first
+// run lasts.
 //
 // # Counting
 //

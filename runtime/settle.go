@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"math/rand/v2"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -109,7 +110,7 @@ func settle(e ending, s settling) settlement {
 		}
 		return parked(e, min(s.park(), s.age()))
 	case suspectWaits:
-		return parked(e, growing(100*time.Millisecond, 5*time.Second, s.job.Counters.Parks))
+		return parked(e, s.aside())
 	case startUnknown:
 		return again(provider.StartedAgain, 0)
 
@@ -167,6 +168,14 @@ func (s settling) backoff() time.Duration { return s.policy.Backoff.wait(int(s.a
 // all, and not for a quarter of an hour.
 func (s settling) park() time.Duration {
 	return time.Duration(min(int64(s.job.Counters.Parks)+1, 300)) * time.Second
+}
+
+// aside is how long a suspect waits that cannot start beside another. Half of it is
+// drawn: suspects that were put aside together must not come back together, or all
+// but one would be put aside again.
+func (s settling) aside() time.Duration {
+	half := growing(100*time.Millisecond, 5*time.Second, s.job.Counters.Parks) / 2
+	return half + rand.N(half+1)
 }
 
 // age is how long the job may still be retried.

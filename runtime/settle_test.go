@@ -87,8 +87,6 @@ func TestSettlementTable(t *testing.T) {
 		{"an unknown task is dead after max age", ending{how: noHandler, err: boom}, old,
 			settlement{verb: verbDead, failure: dead(provider.ClassUnknownTask, 0)}},
 
-		{"a suspect beside another is parked shortly", ending{how: suspectWaits}, fresh,
-			settlement{verb: verbRetry, again: &provider.Again{Why: provider.ParkedAgain, After: 100 * time.Millisecond}}},
 		{"a suspect's start is put on record", ending{how: startUnknown}, fresh,
 			settlement{verb: verbRetry, again: &provider.Again{Why: provider.StartedAgain}}},
 		{"shutdown releases", ending{how: stopped, err: boom}, fresh, settlement{verb: verbRelease}},
@@ -102,6 +100,21 @@ func TestSettlementTable(t *testing.T) {
 				t.Errorf("settlement (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestSuspectsAreParkedShortlyAndDoNotComeBackInStep(t *testing.T) {
+	t.Parallel()
+	waits := make(map[time.Duration]bool)
+	for range 100 {
+		st := settle(ending{how: suspectWaits}, settling{job: &provider.Job{Counters: provider.Counters{Parks: 2}}})
+		if st.verb != verbRetry || st.again.Why != provider.ParkedAgain || st.again.After < 200*time.Millisecond || st.again.After > 400*time.Millisecond {
+			t.Fatalf("third time: %+v, want parked for 200 to 400 ms", st)
+		}
+		waits[st.again.After] = true
+	}
+	if len(waits) < 50 {
+		t.Errorf("%d different waits of 100", len(waits))
 	}
 }
 

@@ -306,7 +306,7 @@ func (s store) lendRemedy() string {
 // claimTTL is how long a confirmed claim holds.
 func claimTTL(d provider.Dedupe, maxAge, delay time.Duration) time.Duration {
 	if d.UntilDone {
-		return 2*min(first(maxAge, DefaultMaxAge), maxDelay) + delay
+		return 2*min(first(maxAge, DefaultMaxAge), maxDelay/2) + delay // no sum of these overflows
 	}
 	return d.For
 }

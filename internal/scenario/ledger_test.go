@@ -72,3 +72,14 @@ func (l ledger) bySubject(t *testing.T, what string) map[string]int {
 	}
 	return counts
 }
+
+// startedAfter reports whether what an entry is about was started later.
+func (s *stage) startedAfter(t *testing.T, e entry) bool {
+	t.Helper()
+	for _, start := range s.ledger.read(t, "start") {
+		if start.Subject == e.Subject && start.At.After(e.At) {
+			return true
+		}
+	}
+	return false
+}

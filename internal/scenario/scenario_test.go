@@ -186,7 +186,7 @@ func TestAJobThatKillsItsProcessIsDeadLetteredAloneAfterFiveStarts(t *testing.T)
 	ended := make(map[string]int)
 	for _, e := range s.ledger.read(t, "end") {
 		ended[e.Subject]++
-		if crash, ok := died[e.PID]; ok && crash.Sub(e.At) > time.Second && starts[e.Subject] > ended[e.Subject] {
+		if crash, ok := died[e.PID]; ok && crash.Sub(e.At) > time.Second && s.startedAfter(t, e) {
 			t.Errorf("%s ended %v before the crash and was started again", e.Subject, crash.Sub(e.At))
 		}
 	}
