@@ -48,7 +48,8 @@
 // Copying the file itself is safe only when no process has it open, and then
 // together with the -wal file if there is one. To restore: stop every process that
 // has the file open, remove the -wal and -shm files, put the copy in its place,
-// start again.
+// start again. A process whose file is removed or replaced while it has it open
+// stores nothing from then on and says so, in errors and in Health.
 //
 // A restored file knows nothing of what happened since the copy. Jobs that were
 // waiting, held or running then run again, though they may have been done since;

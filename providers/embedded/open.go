@@ -5,6 +5,7 @@ import (
 	"database/sql"
 	"errors"
 	"fmt"
+	"os"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -15,6 +16,7 @@ const name = "embedded"
 // store is one opening of a file.
 type store struct {
 	path    string
+	opened  os.FileInfo // the file that path named then
 	cfg     Config
 	in      internals
 	side    *sideFile
@@ -88,6 +90,9 @@ func (s *store) start(ctx context.Context) error {
 		return err
 	}
 	if s.readers, err = openReaders(s.path, s.in); err != nil {
+		return err
+	}
+	if s.opened, err = os.Stat(s.path); err != nil {
 		return err
 	}
 	s.assemble()

@@ -190,6 +190,9 @@ func (w *writer) process(b *batch) {
 
 // attempt does a batch in one transaction.
 func (w *writer) attempt(b *batch) (*transaction, error) {
+	if err := w.store.inPlace(); err != nil {
+		return nil, err
+	}
 	t, err := w.beginPatiently()
 	if err != nil {
 		return nil, err
