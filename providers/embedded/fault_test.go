@@ -156,7 +156,7 @@ func TestOneCallsErrorSparesTheOthers(t *testing.T) {
 	if r := <-good; r.Outcome != provider.OutcomeStored {
 		t.Errorf("the good call: %v, %v; want stored", r.Outcome, r.Err)
 	}
-	if seen := drain(t, s, "q", 200*time.Millisecond); seen["first"] != 1 || seen["good"] != 1 {
+	if seen := drain(t, s, "q", 3*time.Second); seen["first"] != 1 || seen["good"] != 1 {
 		t.Errorf("stored: %v; want first and good, once", seen)
 	}
 	if err := s.provider.Health(t.Context()); err != nil {
@@ -381,7 +381,7 @@ func TestContextThatEndsDuringTheCommit(t *testing.T) {
 		t.Errorf("not in it: %v, %v; want refused", r.Outcome, r.Err)
 	}
 	close(hold)
-	if seen := drain(t, s, "q", 200*time.Millisecond); len(seen) != 1 || seen["unknown"] != 1 {
+	if seen := drain(t, s, "q", 3*time.Second); len(seen) != 1 || seen["unknown"] != 1 {
 		t.Errorf("stored: %v; want the unknown one", seen)
 	}
 }

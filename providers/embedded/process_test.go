@@ -168,7 +168,7 @@ func TestPublisherDiesInsideATransaction(t *testing.T) {
 			for round := range int64(4) {
 				p := start(t, childPlan{Path: path, Do: "publish", Point: point, Count: 5 + 3*round, Signal: syscall.SIGKILL, Prefix: fmt.Sprint("r", round, "-")})
 				p.died(t)
-				seen := drain(t, s, "q", 300*time.Millisecond)
+				seen := drain(t, s, "q", 3*time.Second)
 				for _, id := range p.said["stored"] {
 					if seen[id] != 1 {
 						t.Errorf("job %s was stored and came %d times", id, seen[id])
@@ -215,7 +215,7 @@ func TestWorkerDiesInsideATransaction(t *testing.T) {
 					t.Error(err)
 				}
 			}
-			next := drain(t, s, "next", 300*time.Millisecond)
+			next := drain(t, s, "next", 3*time.Second)
 			for i := range jobs {
 				if id := fmt.Sprint("next-", i); next[id] != 1 {
 					t.Errorf("the next job of %d is there %d times; want once", i, next[id])
@@ -244,7 +244,7 @@ func TestPromoterDiesAroundItsPublish(t *testing.T) {
 			promoteWhile(t, held, func(ctx context.Context, jobs []provider.Job) []provider.Stored {
 				return s.Publish(ctx, jobs, provider.PublishOptions{Accepted: true})
 			})
-			seen := drain(t, s, "q", 1500*time.Millisecond)
+			seen := drain(t, s, "q", 3*time.Second)
 			for i := range 5 {
 				if n := seen[fmt.Sprint(i)]; n != copies {
 					t.Errorf("job %d came %d times; want %d", i, n, copies)
