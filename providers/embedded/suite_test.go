@@ -44,7 +44,9 @@ func TestProvider(t *testing.T) {
 }
 
 func openForSuite(path string) (*provider.Provider, error) {
-	return Open(path, Config{PromotionLease: time.Second})
+	// Long enough to publish all that one reservation has on a busy machine: a
+	// promoter that is late is another's to follow, and its jobs run twice.
+	return Open(path, Config{PromotionLease: 5 * time.Second})
 }
 
 func bindQueue(path, queue string, n int) error {
