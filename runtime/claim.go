@@ -154,14 +154,12 @@ func (s store) claimFor(j *provider.Job) time.Duration {
 	return claimTTL(j.Dedupe, j.Overrides.MaxAge, j.Delay)
 }
 
-// released frees the lent claim of a job that has ended. Dead-lettering frees
-// every claim, an ack only one that holds until done. A crash before it leaves
+// endClaim frees the lent claim of a job that has ended. A crash before it leaves
 // the claim to its end.
-func (s store) released(ctx context.Context, j *provider.Job, dead bool, settled error) error {
-	if settled == nil && j.Dedupe.Key != "" && (dead || j.Dedupe.UntilDone) && s.claimsLent() {
+func (s store) endClaim(ctx context.Context, j *provider.Job) {
+	if j.Dedupe.Key != "" && s.claimsLent() {
 		_ = s.Claims.Release(ctx, j.Dedupe.Key, j.ID)
 	}
-	return settled
 }
 
 // refreshed keeps the claim of a job that holds until done while it runs, and

@@ -33,7 +33,9 @@ func Register[M proto.Message](w *Worker, task Registration, handle func(context
 // returned by Worker.Run.
 func RegisterChain[M proto.Message, N ~struct{ steps *steps }](w *Worker, task Registration, handle func(context.Context, M, *N) error, opts ...RegisterOption) {
 	add[M](w, task, handle == nil, func(ctx context.Context, run *Run) error {
-		run.next.steps = new(steps) // which the handler's next shares
+		// New ones at each call, which the handler's next shares: an interceptor
+		// that tries again must not double them.
+		run.next.steps = new(steps)
 		next := N(run.next)
 		return handle(ctx, run.message.(M), &next)
 	}, opts)

@@ -1,7 +1,6 @@
 package backstage
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -162,10 +161,7 @@ func (w *Worker) elsewhere(byName map[string]*registered) []string {
 
 // chain puts the interceptors around the handler, the worker's outside.
 func (r *registered) chain(outer []Interceptor) {
-	r.call = func(ctx context.Context, run *Run) error {
-		run.next = Next{} // an interceptor that tries again must not double the steps
-		return r.handle(ctx, run)
-	}
+	r.call = r.handle
 	for _, list := range [][]Interceptor{r.interceptors, outer} {
 		for i := len(list) - 1; i >= 0; i-- {
 			r.call = list[i](r.call)

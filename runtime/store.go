@@ -51,9 +51,12 @@ func (s store) ack(ctx context.Context, d provider.Delivery, next []provider.Job
 	}
 	err := d.Ack(ctx, own)
 	if len(own) == 0 {
-		err = lostAfter(err, Stored)
+		err = lostAfter(err)
 	}
-	return s.released(ctx, d.Job(), false, err)
+	if err == nil && d.Job().Dedupe.UntilDone {
+		s.endClaim(ctx, d.Job())
+	}
+	return err
 }
 
 // storeLent stores the next jobs of a job that need a lender, but those that are
@@ -78,9 +81,12 @@ func (s store) storeLent(ctx context.Context, j *provider.Job, lent []provider.J
 // makeWay ends the claim of a job that holds it until done, before a next job
 // takes the same key.
 func (s store) makeWay(ctx context.Context, j *provider.Job, next []provider.Job) {
+	if !j.Dedupe.UntilDone {
+		return
+	}
 	for i := range next {
 		if j.Dedupe.Key == next[i].Dedupe.Key {
-			_ = s.released(ctx, j, false, nil)
+			s.endClaim(ctx, j)
 			return
 		}
 	}
@@ -119,20 +125,24 @@ func (s store) retry(ctx context.Context, d provider.Delivery, again provider.Ag
 	if err == nil {
 		s.refreshed(ctx, d.Job(), d.Job().Overrides.MaxAge) // the provider's own claim ended with the ack
 	}
-	return lostAfter(err, Stored)
+	return lostAfter(err)
 }
 
-// lostAfter says in a lost lease what became of the jobs that went before it.
-func lostAfter(err error, stored Outcome) error {
+// lostAfter says in a lost lease that the jobs which went before it are stored.
+func lostAfter(err error) error {
 	if errors.Is(err, ErrLeaseLost) {
-		return &provider.LostError{Stored: stored}
+		return &provider.LostError{Stored: Stored}
 	}
 	return err
 }
 
-// deadLetter gives a job up.
+// deadLetter gives a job up, and with it its claim, however long that was to hold.
 func (s store) deadLetter(ctx context.Context, d provider.Delivery, f provider.Failure) error {
-	return s.released(ctx, d.Job(), true, d.DeadLetter(ctx, f))
+	err := d.DeadLetter(ctx, f)
+	if err == nil {
+		s.endClaim(ctx, d.Job())
+	}
+	return err
 }
 
 // cancel removes held jobs, and frees their claims, wherever those are.
@@ -201,11 +211,11 @@ func (s store) split(jobs []provider.Job) (own, lent []provider.Job) {
 	if len(jobs) == 0 || !s.delaysLent() && !s.claimsLent() {
 		return jobs, nil
 	}
-	return s.sorted(jobs)
+	return s.splitLent(jobs)
 }
 
-// sorted is split where something is lent. (Its jobs are large on a stack.)
-func (s store) sorted(jobs []provider.Job) (own, lent []provider.Job) {
+// splitLent is split where something is lent. (Its jobs are large on a stack.)
+func (s store) splitLent(jobs []provider.Job) (own, lent []provider.Job) {
 	for i := range jobs {
 		if s.claimsHere(&jobs[i]) || jobs[i].Delay > 0 && s.delaysLent() {
 			lent = append(lent, jobs[i])
