@@ -23,10 +23,10 @@ const (
 // confirm. A caller told "duplicate" walks away, so that answer is given only for
 // a confirmed holder; a pending one is waited for. A crash between store and
 // confirm lets the claim run out: it may admit a second copy, and loses none.
-func (s store) claimed(ctx context.Context, jobs []provider.Job, put func([]provider.Job) []provider.Stored) []provider.Stored {
+func (b broker) claimed(ctx context.Context, jobs []provider.Job, put func([]provider.Job) []provider.Stored) []provider.Stored {
 	any := false
 	for i := range jobs {
-		any = any || s.claimsHere(&jobs[i])
+		any = any || b.claimsHere(&jobs[i])
 	}
 	if !any {
 		return put(jobs)
@@ -37,9 +37,9 @@ func (s store) claimed(ctx context.Context, jobs []provider.Job, put func([]prov
 		waiting[i] = i
 	}
 	for len(waiting) > 0 {
-		ready, pending, fresh := s.claimRound(ctx, jobs, waiting, stored)
-		stop := s.keepPending(ctx, fresh)
-		s.putRound(ctx, jobs, ready, fresh, stored, put)
+		ready, pending, fresh := b.claimRound(ctx, jobs, waiting, stored)
+		stop := b.keepPending(ctx, fresh)
+		b.putRound(ctx, jobs, ready, fresh, stored, put)
 		stop()
 		if len(pending) == len(waiting) && !sleep(ctx, pendingPoll) {
 			refuse(jobs, pending, stored, errors.Join(ErrDedupePending, context.Cause(ctx)))
@@ -55,27 +55,27 @@ func (s store) claimed(ctx context.Context, jobs []provider.Job, put func([]prov
 // that must wait for another's pending claim, or for an equal key of this batch;
 // fresh are the claims, by job, that were not confirmed before: of a job that an
 // earlier call stored, the claim is not this call's to give up.
-func (s store) claimRound(ctx context.Context, jobs []provider.Job, waiting []int, stored []provider.Stored) (ready, pending []int, fresh map[int]provider.Claim) {
+func (b broker) claimRound(ctx context.Context, jobs []provider.Job, waiting []int, stored []provider.Stored) (ready, pending []int, fresh map[int]provider.Claim) {
 	var claims []provider.Claim
 	var claiming []int
 	inRound := make(map[string]bool)
 	for _, i := range waiting {
 		switch job := &jobs[i]; {
-		case !s.claimsHere(job):
+		case !b.claimsHere(job):
 			ready = append(ready, i)
 		case inRound[job.Dedupe.Key]:
 			pending = append(pending, i)
 		default:
 			inRound[job.Dedupe.Key] = true
 			// No refresh makes a claim shorter, so a short window starts short.
-			claims = append(claims, provider.Claim{Key: job.Dedupe.Key, Owner: job.ID, For: min(pendingFor, s.claimFor(job))})
+			claims = append(claims, provider.Claim{Key: job.Dedupe.Key, Owner: job.ID, For: min(pendingFor, b.claimFor(job))})
 			claiming = append(claiming, i)
 		}
 	}
 	if len(claims) == 0 {
 		return ready, pending, nil
 	}
-	holders, err := s.Claims.Claim(ctx, claims)
+	holders, err := b.Claims.Claim(ctx, claims)
 	if err != nil {
 		refuse(jobs, claiming, stored, err)
 		return ready, pending, nil
@@ -99,7 +99,7 @@ func (s store) claimRound(ctx context.Context, jobs []provider.Job, waiting []in
 
 // keepPending refreshes claims while their jobs are being stored, which takes as
 // long as the caller waits where a queue is full. stop ends it.
-func (s store) keepPending(ctx context.Context, claims map[int]provider.Claim) (stop func()) {
+func (b broker) keepPending(ctx context.Context, claims map[int]provider.Claim) (stop func()) {
 	if len(claims) == 0 {
 		return func() {}
 	}
@@ -107,7 +107,7 @@ func (s store) keepPending(ctx context.Context, claims map[int]provider.Claim) (
 	var keeper sync.WaitGroup
 	keeper.Go(func() {
 		for sleep(ctx, pendingFor/3) {
-			_, _ = s.Claims.Claim(ctx, slices.Collect(maps.Values(claims))) // they run out otherwise
+			_, _ = b.Claims.Claim(ctx, slices.Collect(maps.Values(claims))) // they run out otherwise
 		}
 	})
 	return func() {
@@ -118,7 +118,7 @@ func (s store) keepPending(ctx context.Context, claims map[int]provider.Claim) (
 
 // putRound stores jobs, and confirms or releases their claims by what became of
 // them. An unknown one keeps its claim: the same id may try again.
-func (s store) putRound(ctx context.Context, jobs []provider.Job, ready []int, fresh map[int]provider.Claim, stored []provider.Stored, put func([]provider.Job) []provider.Stored) {
+func (b broker) putRound(ctx context.Context, jobs []provider.Job, ready []int, fresh map[int]provider.Claim, stored []provider.Stored, put func([]provider.Job) []provider.Stored) {
 	if len(ready) == 0 {
 		return
 	}
@@ -130,43 +130,43 @@ func (s store) putRound(ctx context.Context, jobs []provider.Job, ready []int, f
 	for n, one := range put(batch) {
 		job := &batch[n]
 		stored[ready[n]] = one
-		if !s.claimsHere(job) {
+		if !b.claimsHere(job) {
 			continue
 		}
 		switch one.Outcome {
 		case Stored:
 			confirm = append(confirm, provider.Claim{Key: job.Dedupe.Key, Owner: job.ID, Confirmed: true,
-				For: s.claimFor(job)})
+				For: b.claimFor(job)})
 		case Refused:
 			if _, ours := fresh[ready[n]]; ours {
-				_ = s.Claims.Release(context.WithoutCancel(ctx), job.Dedupe.Key, job.ID) // it runs out otherwise
+				_ = b.Claims.Release(context.WithoutCancel(ctx), job.Dedupe.Key, job.ID) // it runs out otherwise
 			}
 		}
 	}
 	if len(confirm) > 0 {
 		// The jobs are stored: a claim that cannot be confirmed only runs out early.
-		_, _ = s.Claims.Claim(context.WithoutCancel(ctx), confirm)
+		_, _ = b.Claims.Claim(context.WithoutCancel(ctx), confirm)
 	}
 }
 
 // claimFor is how long the confirmed claim of a job holds that is stored now.
-func (s store) claimFor(j *provider.Job) time.Duration {
+func (b broker) claimFor(j *provider.Job) time.Duration {
 	return claimTTL(j.Dedupe, j.Overrides.MaxAge, j.Delay)
 }
 
 // endClaim frees the lent claim of a job that has ended. A crash before it leaves
 // the claim to its end.
-func (s store) endClaim(ctx context.Context, j *provider.Job) {
-	if j.Dedupe.Key != "" && s.claimsLent() {
-		_ = s.Claims.Release(ctx, j.Dedupe.Key, j.ID)
+func (b broker) endClaim(ctx context.Context, j *provider.Job) {
+	if j.Dedupe.Key != "" && b.claimsLent() {
+		_ = b.Claims.Release(ctx, j.Dedupe.Key, j.ID)
 	}
 }
 
 // refreshed keeps the claim of a job that holds until done while it runs, and
 // while a lender holds it.
-func (s store) refreshed(ctx context.Context, j *provider.Job, maxAge time.Duration) {
-	if j.Dedupe.UntilDone && s.Claims != nil && (s.claimsLent() || s.delaysLent()) {
-		_, _ = s.Claims.Claim(ctx, []provider.Claim{{Key: j.Dedupe.Key, Owner: j.ID, Confirmed: true,
+func (b broker) refreshed(ctx context.Context, j *provider.Job, maxAge time.Duration) {
+	if j.Dedupe.UntilDone && b.Claims != nil && (b.claimsLent() || b.delaysLent()) {
+		_, _ = b.Claims.Claim(ctx, []provider.Claim{{Key: j.Dedupe.Key, Owner: j.ID, Confirmed: true,
 			For: claimTTL(j.Dedupe, maxAge, 0)}})
 	}
 }
@@ -177,14 +177,10 @@ func refuse(jobs []provider.Job, at []int, stored []provider.Stored, err error) 
 	}
 }
 
-// sleep waits, and reports whether it was not cut off.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return ctx.Err() == nil
-	case <-ctx.Done():
-		return false
+// claimTTL is how long a confirmed claim holds.
+func claimTTL(d provider.Dedupe, maxAge, delay time.Duration) time.Duration {
+	if d.UntilDone {
+		return 2*min(first(maxAge, DefaultMaxAge), maxDelay/2) + delay // no sum of these overflows
 	}
+	return d.For
 }

@@ -29,7 +29,7 @@ type ClientConfig struct {
 // and has nothing to close: the provider is the user's.
 type Client struct {
 	cfg     ClientConfig
-	store   store
+	broker  broker
 	enqueue EnqueueFunc
 	last    atomic.Int64 // when a job was last made, in nanoseconds
 }
@@ -45,7 +45,7 @@ func NewClient(p *provider.Provider, cfg ClientConfig) (*Client, error) {
 		return nil, errors.New("new client: PayloadLimit must not be negative")
 	}
 	cfg.PayloadLimit = first(cfg.PayloadLimit, DefaultPayloadLimit)
-	c := &Client{cfg: cfg, store: store{p}}
+	c := &Client{cfg: cfg, broker: broker{p}}
 	c.cfg.Observer = cfg.Observer.guarded(slog.Default())
 	c.enqueue = c.send
 	for i := len(cfg.Interceptors) - 1; i >= 0; i-- {
@@ -71,7 +71,7 @@ func (c *Client) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 func (c *Client) Check(needs ...Needs) error {
 	var missing []error
 	for _, need := range needs {
-		missing = append(missing, c.store.check(need)...)
+		missing = append(missing, c.broker.check(need)...)
 	}
 	return errors.Join(missing...)
 }
@@ -80,7 +80,7 @@ func (c *Client) Check(needs ...Needs) error {
 // whether there were any. It returns a *MissingError where the provider cannot
 // find held jobs by their id.
 func (c *Client) Cancel(ctx context.Context, id string) (bool, error) {
-	return c.store.cancel(ctx, id)
+	return c.broker.cancel(ctx, id)
 }
 
 func (c *Client) send(ctx context.Context, jobs []Job) ([]Receipt, error) {
@@ -96,7 +96,7 @@ func (c *Client) send(ctx context.Context, jobs []Job) ([]Receipt, error) {
 			job.made.stamped(&batch[i], now)
 			batch[i].Enqueued = moment.Add(time.Duration(i))
 		}
-		receipts, err = receiptsOf(batch, c.store.publish(ctx, batch))
+		receipts, err = receiptsOf(batch, c.broker.publish(ctx, batch))
 	}
 	if c.cfg.Observer != nil {
 		for i := range receipts {
@@ -155,7 +155,7 @@ func (c *Client) invalid(job Job) error {
 	delay := job.Delay()
 	need := made.needs
 	need.Delay = delay > 0
-	return errors.Join(append(c.store.check(need), c.store.tooLong(need, delay))...)
+	return errors.Join(append(c.broker.check(need), c.broker.tooLong(need, delay))...)
 }
 
 // receiptsOf tells callers what became of jobs; addresses are those of the dead
@@ -192,32 +192,3 @@ func receiptsOf(jobs []provider.Job, stored []provider.Stored, addresses ...stri
 }
 
 var errNoReason = errors.New("the provider gave no reason")
-
-// Replay returns dead letters of a provider to their queues, by their addresses,
-// and says for each what became of it. A job keeps its id; its counters start
-// again. A job with a dedupe key takes its claim again; if another job holds it,
-// the receipt says Duplicate with that job's id, and the dead letter stays. A
-// replay that is cut off leaves no job out of both places; replaying again is
-// safe, and runs a job twice, under its one id, at worst. The error joins the
-// *EnqueueError of each that was not replayed or may not be, with its address.
-func Replay(ctx context.Context, p *provider.Provider, addresses ...string) ([]Receipt, error) {
-	if p == nil {
-		return nil, errors.New("replay: the provider is nil")
-	}
-	if p.Dead == nil {
-		return nil, &MissingError{Provider: p.Name, Capability: "dead letters", Need: "replays", Remedy: "use a provider that keeps them"}
-	}
-	jobs := make([]provider.Job, len(addresses))
-	stored := make([]provider.Stored, len(addresses))
-	for i, address := range addresses {
-		letter, err := p.Dead.Get(ctx, address)
-		if err != nil {
-			stored[i] = provider.Stored{Outcome: Refused, Err: store{p}.named(err)}
-			continue
-		}
-		jobs[i] = letter.Job
-		stored[i] = store{p}.replay(ctx, letter)
-		stored[i].Err = store{p}.named(stored[i].Err)
-	}
-	return receiptsOf(jobs, stored, addresses...)
-}

@@ -13,7 +13,7 @@ import (
 // called synchronously, by many goroutines at once, and must not block. Metrics
 // and traces hang on it. If it panics, that is logged, and the job goes on.
 //
-//	JobEnqueued       a client's job was stored, merged, refused, or is unknown
+//	JobEnqueued       a client's job was stored, a duplicate, refused, or is unknown
 //	WorkerStarted     a worker receives
 //	WorkerStopped     its Run returns
 //	RunStarted        a handler is called

@@ -42,14 +42,14 @@ type execution struct {
 	waited   bool        // before it could run: its lease may have run out
 	isLost   atomic.Bool // the lease is known to be lost
 
-	// Under session.mu.
-	index    int             // in session.active
+	// Under shift.mu.
+	index    int             // in shift.active
 	lost     <-chan struct{} // what the delivery's Lost returns, once that is asked
 	watch    *watch          // of lost
 	inSlot   bool            // occupies a slot
 	handling bool            // its handler runs
 	stuck    bool            // reported as stuck
-	suspect  bool            // counted in session.suspects
+	suspect  bool            // counted in shift.suspects
 	doubted  bool            // cancelled because nobody confirmed its lease
 	extended time.Time       // when the lease was last known to hold
 	deadline time.Time       // of its handler
@@ -58,7 +58,7 @@ type execution struct {
 	afterOK  bool            // whether it is to get that, in place of a run
 }
 
-func (s *session) newExecution(d provider.Delivery, now time.Time) *execution {
+func (s *shift) newExecution(d provider.Delivery, now time.Time) *execution {
 	job := d.Job()
 	e := &execution{
 		delivery: d,
@@ -79,7 +79,7 @@ func (s *session) newExecution(d provider.Delivery, now time.Time) *execution {
 }
 
 // live is all of a delivery's time with this worker.
-func (s *session) live(e *execution) {
+func (s *shift) live(e *execution) {
 	if s.remembered(e) {
 		return
 	}
@@ -102,20 +102,20 @@ func (s *session) live(e *execution) {
 // remembered settles a redelivery by what became of an earlier run of the same
 // job in this process, which it waits for if it still runs. It reports whether
 // that was possible; otherwise the job is now the one that runs.
-func (s *session) remembered(e *execution) bool {
+func (s *shift) remembered(e *execution) bool {
 	for {
 		s.mu.Lock()
 		earlier := s.running[e.key]
 		if earlier == nil {
 			s.running[e.key] = e
-			s.countSuspect(e, s.suspected(e.job.Counters))
+			s.countSuspect(e)
 			s.mu.Unlock()
 			break
 		}
 		if earlier.ended == nil {
 			earlier.ended = make(chan struct{})
 		}
-		s.countSuspect(e, false) // it does not run while it waits
+		s.uncountSuspect(e) // it does not run while it waits
 		e.waited = true
 		s.mu.Unlock()
 		select {
@@ -137,7 +137,7 @@ func (s *session) remembered(e *execution) bool {
 }
 
 // judgeBefore decides whether a delivery is to be run, and how it ends if not.
-func (s *session) judgeBefore(e *execution) (end ending, run bool) {
+func (s *shift) judgeBefore(e *execution) (end ending, run bool) {
 	job := e.job
 	if e.isLost.Load() { // while it waited for an earlier run
 		return ending{how: leaseLost}, false
@@ -173,19 +173,19 @@ func (s *session) judgeBefore(e *execution) (end ending, run bool) {
 
 // refreshClaim keeps a claim that holds until done. It is no more than a help: a
 // store that does not answer must not keep the job from its run.
-func (s *session) refreshClaim(e *execution) {
+func (s *shift) refreshClaim(e *execution) {
 	if !e.job.Dedupe.UntilDone {
 		return
 	}
 	ctx, cancel := context.WithTimeout(s.settling, s.cfg.Lease/3)
 	defer cancel()
-	s.store.refreshed(ctx, e.job, e.policy.MaxAge)
+	s.broker.refreshed(ctx, e.job, e.policy.MaxAge)
 }
 
 func neverRan(c provider.Counters) bool { return c.Failures+c.Snoozes+c.Crashes == 0 }
 
 // call runs the handler, with its interceptors.
-func (s *session) call(e *execution) (end ending) {
+func (s *shift) call(e *execution) (end ending) {
 	end = ending{how: exited, err: errGoexit} // unless it returns or panics
 	started := time.Now()
 	ctx := &e.context
@@ -216,7 +216,7 @@ func (s *session) call(e *execution) (end ending) {
 	return judge(err, context.Cause(ctx))
 }
 
-func (s *session) observeStart(e *execution, started time.Time) {
+func (s *shift) observeStart(e *execution, started time.Time) {
 	s.cfg.Observer(RunStarted{Job: e.run.Info(), Waited: started.Sub(e.job.FirstDue)})
 }
 
@@ -252,44 +252,5 @@ func judge(err, cause error) ending {
 	return ending{how: failed, err: err}
 }
 
-// children makes the next jobs of a run that is done. An error says which step
-// cannot be made.
-func (s *session) children(e *execution) ([]provider.Job, error) {
-	steps := e.run.next.steps
-	if steps == nil {
-		return nil, nil
-	}
-	if steps.err != nil {
-		return nil, steps.err
-	}
-	now := time.Now()
-	equal := make(map[string]int32)
-	recorded := steps.jobs // read once: what a goroutine that outlives its handler adds must not end the process
-	jobs := make([]provider.Job, len(recorded))
-	for i, step := range recorded {
-		job := &jobs[i]
-		step.made.stamped(job, now)
-		if size := len(job.Payload); size > s.cfg.PayloadLimit {
-			return nil, fmt.Errorf("edge %s: %w", job.Edge, &TooLargeError{Task: job.Task, Size: size, Limit: s.cfg.PayloadLimit})
-		}
-		need := step.made.needs
-		need.Delay = job.Delay > 0
-		if err := errors.Join(append(s.store.check(need), s.store.tooLong(need, job.Delay))...); err != nil {
-			return nil, fmt.Errorf("edge %s: %w", job.Edge, err)
-		}
-		job.ID = childID(e.job.ID, job.Task, job.Payload, 0)
-		if job.Ordinal = equal[job.ID]; job.Ordinal > 0 {
-			equal[job.ID]++
-			job.ID = childID(e.job.ID, job.Task, job.Payload, job.Ordinal)
-		} else {
-			equal[job.ID] = 1
-		}
-		job.Parent, job.Root = e.job.ID, first(e.job.Root, e.job.ID)
-		job.Correlation, job.Trace = e.job.Correlation, e.job.Trace
-		job.Actor, job.Tenant = e.job.Actor, e.job.Tenant
-	}
-	return jobs, nil
-}
-
 // info is what a handler can know of its job.
-func (s *session) info(e *execution) Info { return infoOf(e.job, s.cfg.Name, e.policy.MaxAttempts) }
+func (s *shift) info(e *execution) Info { return infoOf(e.job, s.cfg.Name, e.policy.MaxAttempts) }

@@ -9,7 +9,7 @@ import (
 )
 
 // returned notes that a handler has returned.
-func (s *session) returned(e *execution, end ending, started time.Time) {
+func (s *shift) returned(e *execution, end ending, started time.Time) {
 	s.mu.Lock()
 	e.handling = false
 	if s.suspect == e {
@@ -28,7 +28,7 @@ func (s *session) returned(e *execution, end ending, started time.Time) {
 	}
 }
 
-func (s *session) observeEnd(e *execution, end ending, took time.Duration, late bool) {
+func (s *shift) observeEnd(e *execution, end ending, took time.Duration, late bool) {
 	event := RunEnded{Job: e.run.Info(), Result: end.how.result(), Err: end.err, Took: took, Late: late}
 	if end.how == skipped {
 		event.Reason, event.Guard, event.Err = end.err.Error(), end.guard, nil
@@ -37,7 +37,7 @@ func (s *session) observeEnd(e *execution, end ending, took time.Duration, late 
 }
 
 // finish ends a delivery's time with this worker: by its ending to a settlement.
-func (s *session) finish(e *execution, end ending) {
+func (s *shift) finish(e *execution, end ending) {
 	if end.how == done {
 		if end.next, end.err = s.children(e); end.err != nil {
 			end.how = invalidNext
@@ -50,7 +50,7 @@ func (s *session) finish(e *execution, end ending) {
 }
 
 // conclude settles a delivery and ends its time with this worker.
-func (s *session) conclude(e *execution, st settlement) {
+func (s *shift) conclude(e *execution, st settlement) {
 	s.leaveSlot(e)
 	err := s.apply(e, st)
 	switch {
@@ -70,7 +70,7 @@ func (s *session) conclude(e *execution, st settlement) {
 
 // apply settles a delivery, again and again while its lease holds. It returns nil
 // when the settlement is on record.
-func (s *session) apply(e *execution, st settlement) error {
+func (s *shift) apply(e *execution, st settlement) error {
 	if st.verb == verbLeave {
 		return &provider.LostError{Stored: Refused}
 	}
@@ -102,7 +102,7 @@ func (s *session) apply(e *execution, st settlement) error {
 }
 
 // settlementFailed tells of a try that failed.
-func (s *session) settlementFailed(e *execution, what Settlement, err error) {
+func (s *shift) settlementFailed(e *execution, what Settlement, err error) {
 	s.observe(SettlementFailed{Job: s.info(e), Settlement: what, Err: err})
 	s.cfg.Logger.Warn("a settlement failed, trying again while the lease holds",
 		"job", e.job.ID, "task", e.job.Task, "settlement", what, "error", err)
@@ -111,8 +111,8 @@ func (s *session) settlementFailed(e *execution, what Settlement, err error) {
 
 // carriedBy is what is known of the jobs that a settlement carries which was
 // tried, or not.
-func (s *session) carriedBy(e *execution, st settlement, tried bool) Outcome {
-	own, lent := s.store.split(st.next)
+func (s *shift) carriedBy(e *execution, st settlement, tried bool) Outcome {
+	own, lent := s.broker.split(st.next)
 	if st.verb == verbRetry {
 		lent = []provider.Job{*e.job}
 	}
@@ -126,18 +126,18 @@ func (s *session) carriedBy(e *execution, st settlement, tried bool) Outcome {
 }
 
 // send is one try of a settlement.
-func (s *session) send(e *execution, st settlement) error {
+func (s *shift) send(e *execution, st settlement) error {
 	ctx := s.settlingSoon()
-	if e.carried == nil && (s.store.delaysLent() || s.store.claimsLent()) {
+	if e.carried == nil && (s.broker.delaysLent() || s.broker.claimsLent()) {
 		e.carried = make(carried)
 	}
 	switch st.verb {
 	case verbAck:
-		return s.store.ack(ctx, e.delivery, st.next, e.carried)
+		return s.broker.ack(ctx, e.delivery, st.next, e.carried)
 	case verbRetry:
-		return s.store.retry(ctx, e.delivery, *st.again, e.carried)
+		return s.broker.retry(ctx, e.delivery, *st.again, e.carried)
 	case verbDead:
-		return s.store.deadLetter(ctx, e.delivery, *st.failure)
+		return s.broker.deadLetter(ctx, e.delivery, *st.failure)
 	default:
 		return e.delivery.Release(ctx)
 	}
@@ -146,7 +146,7 @@ func (s *session) send(e *execution, st settlement) error {
 // settlingSoon returns the context of a settlement that begins now. It ends after a
 // lease or a little earlier: those that begin within an eighth of a lease share one,
 // because one for each is dear beside a short job.
-func (s *session) settlingSoon() context.Context {
+func (s *shift) settlingSoon() context.Context {
 	now := time.Now()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -159,7 +159,7 @@ func (s *session) settlingSoon() context.Context {
 
 // afterwards returns what a redelivery of the same state is to get in place of a
 // run, now that a settlement succeeded or did not.
-func (s *session) afterwards(st settlement, err error) (after settlement, ok bool) {
+func (s *shift) afterwards(st settlement, err error) (after settlement, ok bool) {
 	switch {
 	case st.verb == verbRelease || st.verb == verbLeave:
 		return settlement{}, false
@@ -177,14 +177,14 @@ func lostButStored(err error) bool {
 }
 
 // settled reports what became of a delivery.
-func (s *session) settled(e *execution, st settlement) {
+func (s *shift) settled(e *execution, st settlement) {
 	s.logSettled(e, st)
 	if s.cfg.Observer != nil {
 		s.observeSettled(e, st)
 	}
 }
 
-func (s *session) observeSettled(e *execution, st settlement) {
+func (s *shift) observeSettled(e *execution, st settlement) {
 	event := JobSettled{Job: s.info(e), Settlement: st.verb.settlement(), Next: len(st.next)}
 	switch st.verb {
 	case verbRetry:

@@ -10,7 +10,7 @@ import (
 
 // heartbeats keeps the leases of unsettled deliveries, and looks for handlers
 // that are stuck, until ctx ends.
-func (s *session) heartbeats(ctx context.Context) {
+func (s *shift) heartbeats(ctx context.Context) {
 	ticker := time.NewTicker(max(s.cfg.Lease/3, time.Millisecond))
 	defer ticker.Stop()
 	for {
@@ -25,7 +25,7 @@ func (s *session) heartbeats(ctx context.Context) {
 }
 
 // extend sends one heartbeat for all deliveries that have been here for a while.
-func (s *session) extend(ctx context.Context) {
+func (s *shift) extend(ctx context.Context) {
 	began := time.Now()
 	due := s.dueForHeartbeat(began)
 	if len(due) == 0 {
@@ -52,7 +52,7 @@ func (s *session) extend(ctx context.Context) {
 	}
 }
 
-func (s *session) dueForHeartbeat(now time.Time) []*execution {
+func (s *shift) dueForHeartbeat(now time.Time) []*execution {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var due []*execution
@@ -67,7 +67,7 @@ func (s *session) dueForHeartbeat(now time.Time) []*execution {
 // doubt cancels a handler whose lease can no longer be assumed to hold: nobody
 // has confirmed it for as long as it lasts, so another worker may run the job.
 // What the handler returns is still settled, which the store refuses if so.
-func (s *session) doubt(e *execution, err error) {
+func (s *shift) doubt(e *execution, err error) {
 	s.mu.Lock()
 	over := time.Since(e.extended) >= s.cfg.Lease && e.handling && !e.doubted
 	e.doubted = e.doubted || over
@@ -80,14 +80,14 @@ func (s *session) doubt(e *execution, err error) {
 
 // overdue reports whether nobody has confirmed a lease for as long as it lasts: a
 // run must not begin on it.
-func (s *session) overdue(e *execution) bool {
+func (s *shift) overdue(e *execution) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return time.Since(e.extended) >= s.cfg.Lease
 }
 
 // lose notes that a delivery is no longer ours.
-func (s *session) lose(e *execution) {
+func (s *shift) lose(e *execution) {
 	if e.isLost.Swap(true) {
 		return
 	}
@@ -109,7 +109,7 @@ type watch struct {
 }
 
 // watch notes the loss of a delivery whose session tells. The caller has the lock.
-func (s *session) watch(e *execution) {
+func (s *shift) watch(e *execution) {
 	if e.lost == nil {
 		return
 	}
@@ -131,7 +131,7 @@ func (s *session) watch(e *execution) {
 
 // watchLongLived watches deliveries whose leases are on record: none of those is
 // lost before its first heartbeat is due, and most are settled by then.
-func (s *session) watchLongLived(due []*execution) {
+func (s *shift) watchLongLived(due []*execution) {
 	if s.facts.Death != provider.LeaseOnRecord {
 		return
 	}
@@ -151,7 +151,7 @@ func (s *session) watchLongLived(due []*execution) {
 }
 
 // unwatch is watch for a delivery that is settled.
-func (s *session) unwatch(e *execution) {
+func (s *shift) unwatch(e *execution) {
 	if e.watch == nil {
 		return
 	}
@@ -164,7 +164,7 @@ func (s *session) unwatch(e *execution) {
 	}
 }
 
-func (s *session) loseAll(lost <-chan struct{}) {
+func (s *shift) loseAll(lost <-chan struct{}) {
 	s.mu.Lock()
 	delete(s.watched, lost) // what still comes of this session is told anew
 	var gone []*execution
@@ -180,7 +180,7 @@ func (s *session) loseAll(lost <-chan struct{}) {
 }
 
 // findStuck reports handlers that still run one lease after their deadline.
-func (s *session) findStuck(now time.Time) {
+func (s *shift) findStuck(now time.Time) {
 	var stuck []RunStuck
 	s.mu.Lock()
 	for _, e := range s.active {

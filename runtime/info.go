@@ -38,7 +38,7 @@ type Info struct {
 	Root string
 	// Parent is the id of the job that made this one; empty if a client did.
 	Parent string
-	// Edge names the declared step that led here; empty if a client enqueued it.
+	// Edge names the declared edge that led here; empty if a client enqueued it.
 	Edge string
 	// OrderingKey is the job's ordering key, if it has one.
 	OrderingKey string

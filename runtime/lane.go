@@ -30,12 +30,12 @@ func (w *Worker) laneSet() (laneSet, error) {
 		slices.SortFunc(queues, func(a, b Queue) int { return strings.Compare(a.Name, b.Name) })
 		queues = slices.Compact(queues)
 	}
-	set := laneSet{strict: w.cfg.StrictPriority, fixed: w.store.Jobs.Facts().FixedSlots}
+	set := laneSet{strict: w.cfg.StrictPriority, fixed: w.broker.Jobs.Facts().FixedSlots}
 	for _, q := range queues {
 		set.lanes = append(set.lanes, provider.Lane{Queue: q.Name})
 		set.weight = append(set.weight, q.Weight)
 	}
-	if err := set.fits(w.store.Name, w.cfg.Concurrency); err != nil {
+	if err := set.fits(w.broker.Name, w.cfg.Concurrency); err != nil {
 		return laneSet{}, err
 	}
 	set.share(w.cfg.Concurrency)

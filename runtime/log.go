@@ -7,7 +7,7 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
-// What a session tells operators of its jobs. Payloads are never logged.
+// What a shift tells operators of its jobs. Payloads are never logged.
 
 const (
 	// parksLogged is how often parks of one task are logged: a queue full of jobs
@@ -25,7 +25,7 @@ type parkLog struct {
 }
 
 // logRun tells of a run that is not the first to start.
-func (s *session) logRun(e *execution) {
+func (s *shift) logRun(e *execution) {
 	if crashes := e.job.Counters.Crashes; crashes > 0 {
 		s.cfg.Logger.Info("a job runs again: its worker had died", "job", e.job.ID, "task", e.job.Task,
 			"queue", e.job.Queue, "crashes", crashes)
@@ -33,7 +33,7 @@ func (s *session) logRun(e *execution) {
 }
 
 // logEnd tells how a run ended, where its settlement does not say it.
-func (s *session) logEnd(e *execution, end ending, took time.Duration, late bool) {
+func (s *shift) logEnd(e *execution, end ending, took time.Duration, late bool) {
 	switch {
 	case end.how == skipped:
 		s.cfg.Logger.Debug("a job is skipped", "job", e.job.ID, "task", e.job.Task, "reason", end.err.Error(), "guard", end.guard)
@@ -44,7 +44,7 @@ func (s *session) logEnd(e *execution, end ending, took time.Duration, late bool
 }
 
 // logSettled tells of deliveries that did not end well.
-func (s *session) logSettled(e *execution, st settlement) {
+func (s *shift) logSettled(e *execution, st settlement) {
 	switch {
 	case st.verb == verbDead:
 		s.cfg.Logger.Error("a job is dead-lettered", withStack(*st.failure, "job", e.job.ID, "task", e.job.Task, "queue", e.job.Queue,
@@ -67,7 +67,7 @@ func withStack(f provider.Failure, attrs ...any) []any {
 
 // logPark tells of the first park of a task, and then once in a while, with how
 // many went untold.
-func (s *session) logPark(e *execution, st settlement) {
+func (s *shift) logPark(e *execution, st settlement) {
 	now := time.Now()
 	s.mu.Lock()
 	log, known := s.parks[e.job.Task]
@@ -90,7 +90,7 @@ func (s *session) logPark(e *execution, st settlement) {
 }
 
 // providerReported passes on and logs what the provider says of itself.
-func (s *session) providerReported(e provider.Event) {
+func (s *shift) providerReported(e provider.Event) {
 	s.observe(ProviderReported{Event: e})
 	level := slog.LevelWarn
 	if e.Kind == provider.Reconnected || e.Kind == provider.Unblocked || e.Kind == provider.Resumed {

@@ -23,7 +23,8 @@ type Receipt struct {
 	// ID is the job's id, or, if Duplicate, that of the earlier job that holds
 	// the dedupe key, which may have finished.
 	ID string
-	// Duplicate says that the job was merged into an earlier one.
+	// Duplicate says that an earlier job holds the dedupe key, and this one is not
+	// stored.
 	Duplicate bool
 	// Outcome is Stored or Duplicate; Refused or Unknown beside an error.
 	Outcome Outcome

@@ -31,11 +31,11 @@ func Register[M proto.Message](w *Worker, task Registration, handle func(context
 // RegisterChain lets a worker run a task that other tasks may follow: N is the
 // task's own type over Next. Generated code calls it. What is wrong with it is
 // returned by Worker.Run.
-func RegisterChain[M proto.Message, N ~struct{ steps *steps }](w *Worker, task Registration, handle func(context.Context, M, *N) error, opts ...RegisterOption) {
+func RegisterChain[M proto.Message, N ~struct{ recorded *recorded }](w *Worker, task Registration, handle func(context.Context, M, *N) error, opts ...RegisterOption) {
 	add[M](w, task, handle == nil, func(ctx context.Context, run *Run) error {
 		// New ones at each call, which the handler's next shares: an interceptor
 		// that tries again must not double them.
-		run.next.steps = new(steps)
+		run.next.recorded = new(recorded)
 		next := N(run.next)
 		return handle(ctx, run.message.(M), &next)
 	}, opts)

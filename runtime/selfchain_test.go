@@ -7,7 +7,7 @@ import (
 	"testing/synctest"
 
 	"github.com/backstage-go/backstage/providers/memory"
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 

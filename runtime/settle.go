@@ -185,8 +185,3 @@ func (s settling) age() time.Duration {
 
 // tooOld reports whether a run after a wait would come after max age.
 func (s settling) tooOld(wait time.Duration) bool { return wait > s.age() || s.age() <= 0 }
-
-// growing returns base doubled n times, at most limit.
-func growing(base, limit time.Duration, n int32) time.Duration {
-	return Backoff{Base: base, Cap: limit}.Ceiling(int(min(n, 62)) + 1)
-}

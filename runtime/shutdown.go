@@ -13,9 +13,9 @@ import (
 // below the 30 seconds after which Kubernetes kills.
 const cancelledGrace = 5 * time.Second
 
-// stop ends a session: it waits for handlers, cancels those that are left,
+// stop ends a shift: it waits for handlers, cancels those that are left,
 // settles or releases, and closes the subscription.
-func (s *session) stop() error {
+func (s *shift) stop() error {
 	s.cfg.Logger.Info("worker stopping: waiting for its handlers", "worker", s.cfg.Name, "handlers", s.left(), "at_most", s.cfg.ShutdownGrace)
 	end := time.Now().Add(s.cfg.ShutdownGrace + cancelledGrace)
 	if !s.quiet(s.cfg.ShutdownGrace) {
@@ -35,7 +35,7 @@ func (s *session) stop() error {
 	defer cancel()
 	err := s.sub.Close(ctx)
 	if err != nil {
-		err = fmt.Errorf("close subscription: %w", s.store.named(err))
+		err = fmt.Errorf("close subscription: %w", s.broker.named(err))
 	}
 	if left += int(s.cutOff.Load()); left > 0 {
 		err = errors.Join(err, fmt.Errorf("%d jobs were not settled before the worker stopped; they are delivered again after their lease", left))
@@ -45,7 +45,7 @@ func (s *session) stop() error {
 
 // waitForHooks waits for calls of OnStuck, for a moment: they are not ours, and
 // one that blocks must not keep the worker from its end.
-func (s *session) waitForHooks() {
+func (s *shift) waitForHooks() {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -58,7 +58,7 @@ func (s *session) waitForHooks() {
 }
 
 // quiet waits until no delivery is unsettled, at most for a while.
-func (s *session) quiet(most time.Duration) bool {
+func (s *shift) quiet(most time.Duration) bool {
 	timer := time.NewTimer(most)
 	defer timer.Stop()
 	for s.left() > 0 {
@@ -71,7 +71,7 @@ func (s *session) quiet(most time.Duration) bool {
 	return true
 }
 
-func (s *session) left() int {
+func (s *shift) left() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return len(s.active)

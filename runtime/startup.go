@@ -45,7 +45,7 @@ func (c *WorkerConfig) check() error {
 	return errors.Join(wrong...)
 }
 
-// check returns what a session needs, or everything that is wrong with the
+// check returns what a shift needs, or everything that is wrong with the
 // registrations and all that the provider lacks for them, joined.
 func (w *Worker) check() (map[string]*registered, laneSet, error) {
 	byName, err := w.byName()
@@ -130,15 +130,15 @@ func (w *Worker) unserved(r *registered) []error {
 // needs to keep jobs for later, because it may meet a task that it does not know.
 func (w *Worker) missing() error {
 	var missing []error
-	if w.store.Delays == nil && w.store.Jobs.Facts().Retries != provider.RetriesAll {
+	if w.broker.Delays == nil && w.broker.Jobs.Facts().Retries != provider.RetriesAll {
 		for _, r := range w.tasks {
-			missing = append(missing, &MissingError{Provider: w.store.Name, Capability: "Delays",
-				Need: "retries of task " + r.Name, Remedy: w.store.lendRemedy()})
+			missing = append(missing, &MissingError{Provider: w.broker.Name, Capability: "Delays",
+				Need: "retries of task " + r.Name, Remedy: w.broker.lendRemedy()})
 		}
 	}
 	for _, r := range w.tasks {
 		for _, need := range r.Next {
-			missing = append(missing, w.store.check(need)...)
+			missing = append(missing, w.broker.check(need)...)
 		}
 	}
 	return errors.Join(missing...)

@@ -13,7 +13,7 @@ const (
 )
 
 // suspected reports whether a job is a suspect by its crashes.
-func (s *session) suspected(c provider.Counters) bool {
+func (s *shift) suspected(c provider.Counters) bool {
 	if s.facts.ExactCrashes {
 		return c.Crashes >= suspectCrashes
 	}
@@ -23,7 +23,7 @@ func (s *session) suspected(c provider.Counters) bool {
 // convict decides about a job that is not to be run because of its crashes. Where
 // those are an upper bound, only starts that were put on record beforehand
 // convict, and a suspect that comes without one is to have its start recorded.
-func (s *session) convict(c provider.Counters) (end ending, decided bool) {
+func (s *shift) convict(c provider.Counters) (end ending, decided bool) {
 	guilty := ending{how: crashed, err: errCrashed}
 	switch {
 	case s.facts.ExactCrashes:
@@ -38,7 +38,7 @@ func (s *session) convict(c provider.Counters) (end ending, decided bool) {
 
 // alone lets a suspect run if no other does, once the others that arrived beside
 // it have been put aside: whatever a dying process holds counts one more crash.
-func (s *session) alone(e *execution) (end ending, run bool) {
+func (s *shift) alone(e *execution) (end ending, run bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.suspect != nil {
@@ -60,15 +60,20 @@ func (s *session) alone(e *execution) (end ending, run bool) {
 	return ending{}, true
 }
 
-// countSuspect notes that a suspect is here, or no longer. The caller has the
-// lock.
-func (s *session) countSuspect(e *execution, here bool) {
-	switch {
-	case here && !e.suspect:
+// countSuspect notes that a delivery is here, if it is a suspect. The caller has
+// the lock.
+func (s *shift) countSuspect(e *execution) {
+	if !e.suspect && s.suspected(e.job.Counters) {
+		e.suspect = true
 		s.suspects++
-	case !here && e.suspect:
+	}
+}
+
+// uncountSuspect notes that a suspect is no longer here. The caller has the lock.
+func (s *shift) uncountSuspect(e *execution) {
+	if e.suspect {
+		e.suspect = false
 		s.suspects--
 		s.fewer.Broadcast()
 	}
-	e.suspect = here
 }

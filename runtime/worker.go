@@ -78,13 +78,13 @@ type Queue struct {
 // Worker runs jobs. Register tasks with generated code, then call Run. It may run
 // once.
 type Worker struct {
-	cfg   WorkerConfig
-	store store
+	cfg    WorkerConfig
+	broker broker
 
-	mu      sync.Mutex
-	tasks   []*registered
-	session *session
-	began   bool
+	mu    sync.Mutex
+	tasks []*registered
+	shift *shift
+	began bool
 }
 
 // NewWorker returns a worker on a provider. It fails for a nil provider and for a
@@ -110,7 +110,7 @@ func NewWorker(p *provider.Provider, cfg WorkerConfig) (*Worker, error) {
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)
 	}
-	return &Worker{cfg: cfg, store: store{p}}, nil
+	return &Worker{cfg: cfg, broker: broker{p}}, nil
 }
 
 // Name returns the worker's name, which is unique to it.
@@ -138,7 +138,7 @@ func (w *Worker) Run(ctx context.Context) error {
 	}
 	err = s.run(ctx)
 	w.mu.Lock()
-	w.session = nil
+	w.shift = nil
 	w.mu.Unlock()
 	w.observe(WorkerStopped{Worker: w.cfg.Name, Err: err})
 	if err != nil {
@@ -147,19 +147,6 @@ func (w *Worker) Run(ctx context.Context) error {
 		w.cfg.Logger.Info("worker stopped", "worker", w.cfg.Name)
 	}
 	return err
-}
-
-// Health returns nil while the worker is well: it runs, the provider is well,
-// delayed jobs are promoted, settlements succeed, and fewer than half of its
-// handlers are stuck. Otherwise the error says what is not well, all of it.
-func (w *Worker) Health(ctx context.Context) error {
-	w.mu.Lock()
-	s := w.session
-	w.mu.Unlock()
-	if s == nil {
-		return errors.New("worker does not run")
-	}
-	return errors.Join(w.store.Health(ctx), s.health())
 }
 
 func (w *Worker) observe(e Event) {
@@ -179,8 +166,8 @@ func (w *Worker) register(r *registered) {
 }
 
 // begin checks everything that can be wrong before a job is received, and
-// subscribes. It returns no session if ctx ends before that.
-func (w *Worker) begin(ctx context.Context) (*session, error) {
+// subscribes. It returns no shift if ctx ends before that.
+func (w *Worker) begin(ctx context.Context) (*shift, error) {
 	w.mu.Lock()
 	if w.began {
 		w.mu.Unlock()
@@ -188,15 +175,15 @@ func (w *Worker) begin(ctx context.Context) (*session, error) {
 	}
 	w.began = true
 	w.mu.Unlock()
-	s, err := w.newSession(ctx)
+	s, err := w.newShift(ctx)
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.began, w.session = s != nil, s
+	w.began, w.shift = s != nil, s
 	return s, err
 }
 
-// newSession is begin without the lock, which Health takes meanwhile.
-func (w *Worker) newSession(ctx context.Context) (*session, error) {
+// newShift is begin without the lock, which Health takes meanwhile.
+func (w *Worker) newShift(ctx context.Context) (*shift, error) {
 	if len(w.tasks) == 0 {
 		return nil, errors.New("no task is registered; call the Register function of a generated package")
 	}
@@ -204,7 +191,7 @@ func (w *Worker) newSession(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := newSession(w, byName, lanes)
+	s := newShift(w, byName, lanes)
 	opts := provider.SubscribeOptions{
 		Worker:       w.cfg.Name,
 		Lanes:        lanes.all(),
@@ -216,12 +203,12 @@ func (w *Worker) newSession(ctx context.Context) (*session, error) {
 		opts.LongestRun = max(opts.LongestRun, policy.Timeout)
 		opts.MaxAge = max(opts.MaxAge, policy.MaxAge)
 	}
-	s.sub, err = w.store.Jobs.Subscribe(ctx, opts)
+	s.sub, err = w.broker.Jobs.Subscribe(ctx, opts)
 	switch {
 	case err == nil:
 		return s, nil
 	case ctx.Err() != nil:
 		return nil, nil
 	}
-	return nil, fmt.Errorf("subscribe: %w", w.store.named(err))
+	return nil, fmt.Errorf("subscribe: %w", w.broker.named(err))
 }

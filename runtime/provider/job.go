@@ -16,7 +16,7 @@ type Job struct {
 	// Requires names the features that a reader must know to run the job.
 	Requires []string
 
-	// ID identifies the job through retries, hand-overs and replays.
+	// ID identifies the job through retries, releases and replays.
 	ID string
 	// Task is the task's name on the wire.
 	Task string
@@ -54,7 +54,7 @@ type Job struct {
 	Root string
 	// Parent is the id of the job that made this one; empty if a client did.
 	Parent string
-	// Edge names the declared step that led here; empty if a client did.
+	// Edge names the declared edge that led here; empty if a client did.
 	Edge string
 	// Ordinal tells equal next jobs of one parent apart.
 	Ordinal int32

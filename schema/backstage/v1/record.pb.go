@@ -37,7 +37,7 @@ type Record struct {
 	// requires names features that a reader must know to run the job. One that
 	// lacks any of them parks the job.
 	Requires []string `protobuf:"bytes,2,rep,name=requires,proto3" json:"requires,omitempty"`
-	// id identifies the job through retries, hand-overs and replays.
+	// id identifies the job through retries, releases and replays.
 	Id string `protobuf:"bytes,3,opt,name=id,proto3" json:"id,omitempty"`
 	// task is the task's name on the wire.
 	Task string `protobuf:"bytes,4,opt,name=task,proto3" json:"task,omitempty"`
@@ -90,7 +90,7 @@ type Record struct {
 	Root string `protobuf:"bytes,30,opt,name=root,proto3" json:"root,omitempty"`
 	// parent is the id of the job that made this one, empty if a client did.
 	Parent string `protobuf:"bytes,31,opt,name=parent,proto3" json:"parent,omitempty"`
-	// edge names the declared step that led here, such as "ChargeCard.SendReceipt".
+	// edge names the declared edge that led here, such as "ChargeCard.SendReceipt".
 	Edge string `protobuf:"bytes,32,opt,name=edge,proto3" json:"edge,omitempty"`
 	// ordinal tells equal next jobs of one parent apart.
 	Ordinal int32 `protobuf:"varint,33,opt,name=ordinal,proto3" json:"ordinal,omitempty"`
