@@ -12,16 +12,16 @@ func TestAFolderThatIsNotThereIsNamed(t *testing.T) {
 	put(t, dir, "go.mod", "module example.com/above\n") // which is not meant
 	put(t, dir, "file", "")
 	for _, cmd := range commands() {
-		if !cmd.hasFlag("C") {
+		if !hasFlag(cmd.Name, "C") {
 			continue
 		}
 		for name, want := range map[string]string{"nowhere": "there is no such folder", "file": "it is no folder"} {
-			words := []string{cmd.name, "-C", filepath.Join(dir, name)}
-			if cmd.operands != "" {
+			words := []string{cmd.Name, "-C", filepath.Join(dir, name)}
+			if cmd.Operands != "" {
 				words = append(words, "x")
 			}
 			got := plain(words...)
-			if got.code != exitFailed || !strings.Contains(got.stderr, name+": "+want) {
+			if got.Code != exitFailed || !strings.Contains(got.Stderr, name+": "+want) {
 				t.Errorf("%v: %+v", words, got)
 			}
 		}
@@ -35,7 +35,7 @@ func TestAnEmptyFolderIsToldHowToBegin(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"generate", "vet", "tasks", "graph"} {
 		got := backstage(t, t.TempDir(), name)
-		if got.code != exitFailed || !strings.Contains(got.stderr, "backstage init") {
+		if got.Code != exitFailed || !strings.Contains(got.Stderr, "backstage init") {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -7,13 +7,14 @@ import (
 	"path/filepath"
 
 	"github.com/backstage-go/backstage/codegen/compile"
+	"github.com/backstage-go/backstage/internal/command"
 )
 
-func generateCommand() *command {
-	return &command{
-		name:    "generate",
-		summary: "write Go for the schemas of the module",
-		about: `Generate compiles the schemas of a module and writes Go for them: the messages'
+func generateCommand() *command.Command {
+	return &command.Command{
+		Name:    "generate",
+		Summary: "write Go for the schemas of the module",
+		About: `Generate compiles the schemas of a module and writes Go for them: the messages'
 (*.pb.go, as protoc-gen-go does) and a package for each task service
 (tasks.backstage.go). It needs neither protoc nor buf. Only files whose content
 changed are written, and it says which. Nothing is written while a schema has an
@@ -27,16 +28,16 @@ Most modules call it by go generate, with a line in a Go file:
 
 ` + whichSchemas + `
 Edition 2024 needs buf or protoc to compile and comes in by -descriptor-set.`,
-		examples: `backstage generate                   # everything
+		Examples: `backstage generate                   # everything
 backstage generate -check            # in CI: is everything generated?
 backstage generate -root api -I third_party
 buf build -o image.binpb && backstage generate -descriptor-set image.binpb`,
-		codes: `0  all is written, or was already
+		Codes: `0  all is written, or was already
 1  a schema has errors; with -check: something is not as generated
 2  wrong usage
 3  it could not be done: no go.mod, a file that cannot be read or written`,
-		flags: func(set *flag.FlagSet) action {
-			g := &generation{options: schemaFlags(set), format: formatFlag(set, "text", "json")}
+		Flags: func(set *flag.FlagSet) command.Action {
+			g := &generation{options: schemaFlags(set), format: command.FormatFlag(set, "text", "json")}
 			set.BoolVar(&g.check, "check", false, "write nothing; say what would change, and exit with 1 if anything would")
 			set.BoolVar(&g.verbose, "v", false, "say for each schema without task services why there is no package for it,\nand when there was nothing to do")
 			return g.run
@@ -61,13 +62,13 @@ type generated struct {
 	Diagnostics []finding `json:"diagnostics"`
 }
 
-func (g *generation) run(ctx context.Context, c *console, _ []string) error {
+func (g *generation) run(ctx context.Context, c *command.Console, _ []string) error {
 	project, err := compile.Load(ctx, *g.options)
 	if err != nil {
 		return err
 	}
 	if *g.format == "text" {
-		if err := project.Report(c.err); err != nil {
+		if err := project.Report(c.Err); err != nil {
 			return err
 		}
 	}
@@ -79,7 +80,7 @@ func (g *generation) run(ctx context.Context, c *console, _ []string) error {
 		}
 		project.Diagnostics = append(project.Diagnostics, changes.Doubtful...)
 		if *g.format == "text" {
-			if err := changes.Doubtful.Render(c.err, nil); err != nil {
+			if err := changes.Doubtful.Render(c.Err, nil); err != nil {
 				return err
 			}
 		}
@@ -88,7 +89,7 @@ func (g *generation) run(ctx context.Context, c *console, _ []string) error {
 		return err
 	}
 	if wrong || g.check && len(changes.Written)+len(changes.Deleted) > 0 {
-		return errFindings
+		return command.ErrShown
 	}
 	return nil
 }
@@ -104,9 +105,9 @@ func (g *generation) write(project *compile.Project) (compile.Changes, error) {
 	return project.Write(files)
 }
 
-func (g *generation) print(c *console, project *compile.Project, changes compile.Changes) error {
+func (g *generation) print(c *command.Console, project *compile.Project, changes compile.Changes) error {
 	if *g.format == "json" {
-		return c.json(generated{
+		return c.JSON(generated{
 			Written:     orEmpty(changes.Written),
 			Deleted:     orEmpty(changes.Deleted),
 			Nothing:     orEmpty(withoutTasks(project)),
@@ -118,17 +119,17 @@ func (g *generation) print(c *console, project *compile.Project, changes compile
 		wrote, deleted = "would write", "would delete"
 	}
 	for _, name := range changes.Written {
-		fmt.Fprintln(c.out, wrote, g.shown(project, name))
+		fmt.Fprintln(c.Out, wrote, g.shown(project, name))
 	}
 	for _, name := range changes.Deleted {
-		fmt.Fprintln(c.out, deleted, g.shown(project, name))
+		fmt.Fprintln(c.Out, deleted, g.shown(project, name))
 	}
 	if g.verbose {
 		if project.Diagnostics.Errors() == nil && len(changes.Written)+len(changes.Deleted) == 0 {
-			fmt.Fprintf(c.out, "nothing to do: all is as generated for %s\n", count(len(project.Schemas), "schema"))
+			fmt.Fprintf(c.Out, "nothing to do: all is as generated for %s\n", count(len(project.Schemas), "schema"))
 		}
 		for _, n := range withoutTasks(project) {
-			fmt.Fprintf(c.out, "no task package for %s: %s\n", n.Schema, n.Why)
+			fmt.Fprintf(c.Out, "no task package for %s: %s\n", n.Schema, n.Why)
 		}
 	}
 	return nil

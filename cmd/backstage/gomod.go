@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/mod/modfile"
 	"golang.org/x/mod/module"
+
+	"github.com/backstage-go/backstage/internal/command"
 )
 
 const (
@@ -60,7 +62,7 @@ func newGoMod(dir, modPath, name string) (*goMod, error) {
 		modPath = "example.com/" + name
 	}
 	if err := module.CheckImportPath(modPath); err != nil {
-		return nil, usagef("-module: %v", err)
+		return nil, command.Usagef("-module: %v", err)
 	}
 	mod := &goMod{dir: dir, file: &modfile.File{}, isNew: true}
 	if err := mod.file.AddModuleStmt(modPath); err != nil {
@@ -102,18 +104,18 @@ func (m *goMod) use(replace string) error {
 			return nil
 		}
 	}
-	version, dir := backstageVersion(), replace
+	version, dir := command.Version(), replace
 	if dir == "" {
 		dir = checkout()
 	}
 	if dir == "" {
-		if version == unreleased {
-			return usagef("this program does not know its version; name a checkout of Backstage: -replace DIR")
+		if version == command.Unreleased {
+			return command.Usagef("this program does not know its version; name a checkout of Backstage: -replace DIR")
 		}
 		return m.file.AddRequire(modulePath, version)
 	}
 	if err := isCheckout(dir); err != nil {
-		return usagef("-replace: %v", err)
+		return command.Usagef("-replace: %v", err)
 	}
 	abs, err := filepath.Abs(dir)
 	if err != nil {

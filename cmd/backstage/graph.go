@@ -5,28 +5,29 @@ import (
 	"flag"
 
 	"github.com/backstage-go/backstage/codegen/compile"
+	"github.com/backstage-go/backstage/internal/command"
 	"github.com/backstage-go/backstage/templates"
 )
 
-func graphCommand() *command {
-	return &command{
-		name:    "graph",
-		summary: "show which task may follow which",
-		about: `Graph prints the chains of all tasks, from the schemas alone: what each task's
+func graphCommand() *command.Command {
+	return &command.Command{
+		Name:    "graph",
+		Summary: "show which task may follow which",
+		About: `Graph prints the chains of all tasks, from the schemas alone: what each task's
 "then" names. As text it is a tree for each task that nothing leads to, with the
 queue in brackets; where a task leads back to one above it, the tree says cycle.
 
 ` + whichSchemas,
-		examples: `backstage graph
+		Examples: `backstage graph
 backstage graph -o mermaid      # paste it into a ` + "```mermaid block" + `
 backstage graph -o json | jq '.tasks[] | select(.cycle) | .rpc'`,
-		codes: `0  the graph is printed
+		Codes: `0  the graph is printed
 1  a schema has errors
 2  wrong usage
 3  it could not be done`,
-		flags: func(set *flag.FlagSet) action {
-			options, format := schemaFlags(set), formatFlag(set, "text", "json", "mermaid")
-			return func(ctx context.Context, c *console, _ []string) error {
+		Flags: func(set *flag.FlagSet) command.Action {
+			options, format := schemaFlags(set), command.FormatFlag(set, "text", "json", "mermaid")
+			return func(ctx context.Context, c *command.Console, _ []string) error {
 				project, err := loadTasks(ctx, c, options)
 				if err != nil {
 					return err
@@ -34,11 +35,11 @@ backstage graph -o json | jq '.tasks[] | select(.cycle) | .rpc'`,
 				graph := graphOf(project)
 				switch *format {
 				case "json":
-					return c.json(graph)
+					return c.JSON(graph)
 				case "mermaid":
-					return graph.Mermaid(c.out)
+					return graph.Mermaid(c.Out)
 				}
-				return graph.Text(c.out)
+				return graph.Text(c.Out)
 			}
 		},
 	}

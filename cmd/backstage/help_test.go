@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -14,52 +13,44 @@ import (
 func TestEveryCommandExplainsItself(t *testing.T) {
 	t.Parallel()
 	for _, cmd := range commands() {
-		t.Run(cmd.name, func(t *testing.T) {
+		t.Run(cmd.Name, func(t *testing.T) {
 			t.Parallel()
-			help := backstage(t, t.TempDir(), "help", cmd.name)
-			if help.code != exitOK || help.stderr != "" {
-				t.Errorf("help ended with %d and %q on standard error", help.code, help.stderr)
+			help := backstage(t, t.TempDir(), "help", cmd.Name)
+			if help.Code != exitOK || help.Stderr != "" {
+				t.Errorf("help ended with %d and %q on standard error", help.Code, help.Stderr)
 			}
-			for _, want := range []string{"usage: backstage " + cmd.name, "\nExamples:\n", "\nExit codes:\n  0  "} {
-				if !strings.Contains(help.stdout, want) {
-					t.Errorf("help has no %q:\n%s", want, help.stdout)
+			for _, want := range []string{"usage: backstage " + cmd.Name, "\nExamples:\n", "\nExit codes:\n  0  "} {
+				if !strings.Contains(help.Stdout, want) {
+					t.Errorf("help has no %q:\n%s", want, help.Stdout)
 				}
 			}
-			set := cmd.flagSet()
-			cmd.flags(set)
+			set, _ := cmd.FlagSet()
 			set.VisitAll(func(f *flag.Flag) {
-				if f.Usage == "" || !strings.Contains(help.stdout, "\n  -"+f.Name) {
-					t.Errorf("flag -%s is not explained:\n%s", f.Name, help.stdout)
+				if f.Usage == "" || !strings.Contains(help.Stdout, "\n  -"+f.Name) {
+					t.Errorf("flag -%s is not explained:\n%s", f.Name, help.Stdout)
 				}
 			})
-			for line := range strings.Lines(help.stdout) {
+			for line := range strings.Lines(help.Stdout) {
 				if len([]rune(line)) > 100 || strings.HasSuffix(line, " \n") {
 					t.Errorf("a line too long for a terminal, or with white space at its end: %q", line)
 				}
 			}
-			if flagged := plain(cmd.name, "-h"); flagged != help {
+			if flagged := plain(cmd.Name, "-h"); flagged != help {
 				t.Errorf("-h does not print what help prints:\n%+v", flagged)
 			}
 		})
 	}
 }
 
-// plain runs a command where nothing of it depends on the folder.
-func plain(words ...string) result {
-	var stdout, stderr bytes.Buffer
-	code := run(words, strings.NewReader(""), &stdout, &stderr)
-	return result{stdout.String(), stderr.String(), code}
-}
-
 func TestTheOverviewNamesEveryCommand(t *testing.T) {
 	t.Parallel()
 	help, none := plain("help"), plain()
-	if help.code != exitOK || none.code != exitUsage || none.stderr != help.stdout || none.stdout != "" {
+	if help.Code != exitOK || none.Code != exitUsage || none.Stderr != help.Stdout || none.Stdout != "" {
 		t.Errorf("without a command the overview goes to standard error, with exit code %d; got %+v and %+v", exitUsage, none, help)
 	}
 	for _, cmd := range commands() {
-		if !strings.Contains(help.stdout, "\n  "+cmd.name+" ") {
-			t.Errorf("no %s in the overview:\n%s", cmd.name, help.stdout)
+		if !strings.Contains(help.Stdout, "\n  "+cmd.Name+" ") {
+			t.Errorf("no %s in the overview:\n%s", cmd.Name, help.Stdout)
 		}
 	}
 }
@@ -69,24 +60,24 @@ func TestTheOverviewNamesEveryCommand(t *testing.T) {
 func TestTopicsSayWhatSchemasTake(t *testing.T) {
 	t.Parallel()
 	for _, topic := range topics() {
-		got := plain("help", topic.name)
-		if got.code != exitOK || got.stderr != "" || !strings.Contains(plain("help").stdout, "\n  "+topic.name+" ") {
-			t.Errorf("help %s: %+v", topic.name, got)
+		got := plain("help", topic.Name)
+		if got.Code != exitOK || got.Stderr != "" || !strings.Contains(plain("help").Stdout, "\n  "+topic.Name+" ") {
+			t.Errorf("help %s: %+v", topic.Name, got)
 		}
-		for line := range strings.Lines(got.stdout) {
+		for line := range strings.Lines(got.Stdout) {
 			if len([]rune(line)) > 90 || strings.HasSuffix(line, " \n") {
 				t.Errorf("a line too long for a terminal, or with white space at its end: %q", line)
 			}
 		}
-		examples := regexp.MustCompile(`([a-z_]+): ("[^"]+")`).FindAllStringSubmatch(got.stdout, -1)
+		examples := regexp.MustCompile(`([a-z_]+): ("[^"]+")`).FindAllStringSubmatch(got.Stdout, -1)
 		if len(examples) < 4 {
-			t.Fatalf("help %s has %d examples", topic.name, len(examples))
+			t.Fatalf("help %s has %d examples", topic.Name, len(examples))
 		}
 		dir := t.TempDir()
 		put(t, dir, "go.mod", "module example.com/shop\n")
 		put(t, dir, "proto/shop/v1/shop_tasks.proto", schemaWith(examples))
-		if got := backstage(t, dir, "generate"); got.code != exitOK || got.stderr != "" {
-			t.Errorf("the examples of help %s: %+v", topic.name, got)
+		if got := backstage(t, dir, "generate"); got.Code != exitOK || got.Stderr != "" {
+			t.Errorf("the examples of help %s: %+v", topic.Name, got)
 		}
 	}
 }
@@ -109,19 +100,9 @@ func TestTheVersionIsOneLine(t *testing.T) {
 	t.Parallel()
 	for _, name := range []string{"version", "--version"} {
 		got := plain(name)
-		if got.code != exitOK || !strings.HasPrefix(got.stdout, "backstage ") || strings.Count(got.stdout, "\n") != 1 {
+		if got.Code != exitOK || !strings.HasPrefix(got.Stdout, "backstage ") || strings.Count(got.Stdout, "\n") != 1 {
 			t.Errorf("%s: %+v", name, got)
 		}
-	}
-}
-
-func TestFlagsStandBeforeAndBehindOperands(t *testing.T) {
-	t.Parallel()
-	set := flag.NewFlagSet("", flag.ContinueOnError)
-	a, b := set.Bool("a", false, ""), set.String("b", "", "")
-	operands, err := parse(set, []string{"-a", "x", "-b", "v", "y", "--", "-z"})
-	if err != nil || !*a || *b != "v" || strings.Join(operands, " ") != "x y -z" {
-		t.Errorf("a %t, b %q, operands %q, error %v", *a, *b, operands, err)
 	}
 }
 
@@ -148,12 +129,12 @@ func TestJSONIsOneDocumentWithoutNull(t *testing.T) {
 	put(t, dir, "proto/shop/v1/shop.proto", "syntax = \"proto3\";\npackage shop.v1;\noption go_package = \"example.com/shop/gen\";\n")
 	for _, name := range []string{"generate", "vet", "tasks", "graph", "version"} {
 		got := backstage(t, dir, name, "-o", "json")
-		decoder := json.NewDecoder(strings.NewReader(got.stdout))
+		decoder := json.NewDecoder(strings.NewReader(got.Stdout))
 		var document map[string]any
 		if err := decoder.Decode(&document); err != nil || decoder.More() {
-			t.Errorf("%s: %v, more: %t:\n%s", name, err, decoder.More(), got.stdout)
+			t.Errorf("%s: %v, more: %t:\n%s", name, err, decoder.More(), got.Stdout)
 		}
-		if strings.Contains(got.stdout, "null") || got.code != exitOK || got.stderr != "" {
+		if strings.Contains(got.Stdout, "null") || got.Code != exitOK || got.Stderr != "" {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}

@@ -10,15 +10,16 @@ import (
 	"strings"
 
 	"github.com/backstage-go/backstage/codegen/compile"
+	"github.com/backstage-go/backstage/internal/command"
 	"github.com/backstage-go/backstage/templates"
 )
 
-func initCommand() *command {
-	return &command{
-		name:     "init",
-		operands: "[DIR]",
-		summary:  "write a first project that works",
-		about: `Init writes a small project that works: a schema with a chain of two tasks, a
+func initCommand() *command.Command {
+	return &command.Command{
+		Name:     "init",
+		Operands: "[DIR]",
+		Summary:  "write a first project that works",
+		About: `Init writes a small project that works: a schema with a chain of two tasks, a
 handler, a program that stores its jobs in a file (no server), and a test. Then it
 generates, and lets go mod tidy fetch what the project needs.
 
@@ -30,14 +31,14 @@ Backstage's options may be there already; they are left as they are.
 
 A program built from a checkout of Backstage writes a replace line into go.mod, so
 that the project uses the checkout.`,
-		examples: `backstage init shop                          # a new module in the folder shop
+		Examples: `backstage init shop                          # a new module in the folder shop
 backstage init -module example.com/shop .    # here, under that import path
 cd shop && go run .`,
-		codes: `0  the project is there
+		Codes: `0  the project is there
 1  it is, but another schema of the module has errors
 2  wrong usage
 3  a file is in the way, could not be written, or go mod tidy failed`,
-		flags: func(set *flag.FlagSet) action {
+		Flags: func(set *flag.FlagSet) command.Action {
 			p := &project{}
 			set.StringVar(&p.cwd, "C", "", "work as if started in `dir`")
 			set.StringVar(&p.module, "module", "", "import `path` of a new module (default example.com/NAME)")
@@ -58,9 +59,9 @@ type project struct {
 	dir, shown string
 }
 
-func (p *project) run(ctx context.Context, c *console, operands []string) error {
+func (p *project) run(ctx context.Context, c *command.Console, operands []string) error {
 	if len(operands) > 1 {
-		return usagef("it takes one folder")
+		return command.Usagef("it takes one folder")
 	}
 	p.shown = "."
 	if len(operands) == 1 {
@@ -107,9 +108,9 @@ func (p *project) findModule() (*goMod, error) {
 	case p.module == mod.path() || p.module == "" && mod.path() != modulePath:
 		return mod, nil
 	case p.module == "":
-		return nil, usagef("%s is in Backstage's own module; name a module for the project: -module example.com/shop", p.shown)
+		return nil, command.Usagef("%s is in Backstage's own module; name a module for the project: -module example.com/shop", p.shown)
 	case mod.dir == p.dir:
-		return nil, usagef("-module %s: %s is in module %s already", p.module, p.shown, mod.path())
+		return nil, command.Usagef("-module %s: %s is in module %s already", p.module, p.shown, mod.path())
 	}
 	return nil, nil
 }
@@ -119,18 +120,18 @@ func (p *project) named() error {
 	if p.name == "" {
 		p.name = word(filepath.Base(p.dir))
 		if err := checkName(p.name); err != nil {
-			return usagef("the folder's name gives none for the project (%v); give one: -name shop", err)
+			return command.Usagef("the folder's name gives none for the project (%v); give one: -name shop", err)
 		}
 		return nil
 	}
 	if err := checkName(p.name); err != nil {
-		return usagef("-name %s: %v", p.name, err)
+		return command.Usagef("-name %s: %v", p.name, err)
 	}
 	return nil
 }
 
 // write writes all files, or none if one is in the way.
-func (p *project) write(c *console, mod *goMod) error {
+func (p *project) write(c *command.Console, mod *goMod) error {
 	files, err := templates.Project{Name: p.name, Package: mod.importPath(p.dir)}.Files()
 	if err != nil {
 		return err
@@ -149,17 +150,17 @@ func (p *project) write(c *console, mod *goMod) error {
 	for _, f := range files {
 		disk := within("", p.dir, f.Name)
 		if f.Kept && exists(disk) {
-			fmt.Fprintln(c.out, "kept ", p.print(f.Name)+needs(f))
+			fmt.Fprintln(c.Out, "kept ", p.print(f.Name)+needs(f))
 			continue
 		}
 		if err := writeFile(disk, []byte(f.Content)); err != nil {
 			return err
 		}
-		fmt.Fprintln(c.out, "wrote", p.print(f.Name))
+		fmt.Fprintln(c.Out, "wrote", p.print(f.Name))
 	}
 	changed, err := mod.write()
 	if changed {
-		fmt.Fprintln(c.out, "wrote", filepath.Join(p.shown, mod.shownFrom(p.dir)))
+		fmt.Fprintln(c.Out, "wrote", filepath.Join(p.shown, mod.shownFrom(p.dir)))
 	}
 	return err
 }
@@ -190,14 +191,14 @@ func (p *project) print(name string) string {
 }
 
 // generate generates what go generate does later.
-func (p *project) generate(ctx context.Context, c *console) error {
+func (p *project) generate(ctx context.Context, c *command.Console) error {
 	format := "text"
 	g := generation{options: &compile.Options{Dir: p.dir}, format: &format, below: p.shown}
 	return g.run(ctx, c, nil)
 }
 
 // fetch lets go mod tidy find what a new module needs.
-func (p *project) fetch(ctx context.Context, c *console, mod *goMod) (bool, error) {
+func (p *project) fetch(ctx context.Context, c *command.Console, mod *goMod) (bool, error) {
 	if !mod.isNew || !p.tidy {
 		return false, nil
 	}
@@ -209,15 +210,15 @@ func (p *project) fetch(ctx context.Context, c *console, mod *goMod) (bool, erro
 	return true, nil
 }
 
-func (p *project) whatNext(c *console, tidied bool) {
-	fmt.Fprint(c.out, "\nNext:\n")
+func (p *project) whatNext(c *command.Console, tidied bool) {
+	fmt.Fprint(c.Out, "\nNext:\n")
 	if p.shown != "." {
-		fmt.Fprintf(c.out, "  cd %s\n", quoted(p.shown))
+		fmt.Fprintf(c.Out, "  cd %s\n", quoted(p.shown))
 	}
 	if !tidied {
-		fmt.Fprint(c.out, "  go mod tidy      # fetch what is needed\n")
+		fmt.Fprint(c.Out, "  go mod tidy      # fetch what is needed\n")
 	}
-	fmt.Fprintf(c.out, "  go test .        # the handler, without a store\n"+
+	fmt.Fprintf(c.Out, "  go test .        # the handler, without a store\n"+
 		"  go run .         # see it work; stop with Ctrl-C\n"+
 		"  go generate      # after a change to proto/%s/v1/%s_tasks.proto\n", p.name, p.name)
 }

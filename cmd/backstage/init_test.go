@@ -16,7 +16,7 @@ func began(t *testing.T) string {
 	if err := os.Mkdir(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	if got := backstage(t, dir, "init", "-tidy=false"); got.code != exitOK || got.stderr != "" {
+	if got := backstage(t, dir, "init", "-tidy=false"); got.Code != exitOK || got.Stderr != "" {
 		t.Fatalf("init: %+v", got)
 	}
 	return dir
@@ -51,7 +51,7 @@ proto/orderdesk/v1/orderdesk_tasks.proto
 		t.Errorf("(-want +got)\n%s", diff)
 	}
 	for _, words := range [][]string{{"generate", "-check"}, {"vet", "-strict"}} {
-		if got := backstage(t, dir, words...); got.code != exitOK {
+		if got := backstage(t, dir, words...); got.Code != exitOK {
 			t.Errorf("%v: %+v", words, got)
 		}
 	}
@@ -83,7 +83,7 @@ func TestInitNeverOverwrites(t *testing.T) {
 		put(t, dir, name, text)
 	}
 	got := backstage(t, dir, "init", "-name", "shop")
-	if got.code != exitFailed || !strings.Contains(got.stderr, "nothing is written") || !strings.Contains(got.stderr, "handler.go") {
+	if got.Code != exitFailed || !strings.Contains(got.Stderr, "nothing is written") || !strings.Contains(got.Stderr, "handler.go") {
 		t.Errorf("a file in the way: %+v", got)
 	}
 	if want := "buf.yaml\ngo.mod\nhandler.go\n"; listing(t, dir) != want {
@@ -94,7 +94,7 @@ func TestInitNeverOverwrites(t *testing.T) {
 		t.Fatal(err)
 	}
 	got = backstage(t, dir, "init", "-name", "shop")
-	if got.code != exitOK || !strings.Contains(got.stdout, "kept  buf.yaml, which needs a module with path: proto\n") {
+	if got.Code != exitOK || !strings.Contains(got.Stdout, "kept  buf.yaml, which needs a module with path: proto\n") {
 		t.Errorf("a file that may stay: %+v", got)
 	}
 	if content(t, dir, "buf.yaml") != mine["buf.yaml"] {
@@ -103,8 +103,8 @@ func TestInitNeverOverwrites(t *testing.T) {
 	if mod := content(t, dir, "go.mod"); !strings.HasPrefix(mod, mine["go.mod"]) || !strings.Contains(mod, "\ntool ") {
 		t.Errorf("go.mod of the existing module:\n%s", mod)
 	}
-	if !strings.Contains(got.stdout, "go mod tidy") {
-		t.Errorf("fetching is left to the user, and not said:\n%s", got.stdout)
+	if !strings.Contains(got.Stdout, "go mod tidy") {
+		t.Errorf("fetching is left to the user, and not said:\n%s", got.Stdout)
 	}
 }
 
@@ -114,25 +114,25 @@ func TestInitInAFolderOfAModule(t *testing.T) {
 	put(t, dir, "go.mod", "module example.com/mine\n\ngo 1.25.0\n")
 	put(t, dir, "lib.go", "package lib\n")
 	got := backstage(t, dir, "init", "-name", "shop")
-	if got.code != exitFailed || !strings.Contains(got.stderr, "lib.go is of package lib") ||
-		!strings.Contains(got.stderr, "backstage init "+filepath.Join("cmd", "shop")+"\n") {
+	if got.Code != exitFailed || !strings.Contains(got.Stderr, "lib.go is of package lib") ||
+		!strings.Contains(got.Stderr, "backstage init "+filepath.Join("cmd", "shop")+"\n") {
 		t.Errorf("where there is a package already: %+v", got)
 	}
 	put(t, dir, "cmd/reports/lib/lib.go", "package lib\n")
 	put(t, dir, "cmd/lib/lib.go", "package lib\n")
 	got = backstage(t, dir, "init", "cmd/reports/lib")
-	if want := "backstage init " + filepath.Join("cmd", "lib2") + "\n"; got.code != exitFailed || !strings.Contains(got.stderr, want) {
+	if want := "backstage init " + filepath.Join("cmd", "lib2") + "\n"; got.Code != exitFailed || !strings.Contains(got.Stderr, want) {
 		t.Errorf("another folder is to be one of the module's commands that is free: %+v, want %q", got, want)
 	}
 	got = backstage(t, dir, "init", "cmd/reports")
-	if got.code != exitOK {
+	if got.Code != exitOK {
 		t.Fatalf("in a folder of its own: %+v", got)
 	}
 	schema := content(t, dir, "cmd/reports/proto/reports/v1/reports_tasks.proto")
 	if !strings.Contains(schema, `"example.com/mine/cmd/reports/gen/reports/v1;reportsv1"`) {
 		t.Errorf("go_package is not that of the folder:\n%s", schema)
 	}
-	if check := backstage(t, dir, "generate", "-check"); check.code != exitOK {
+	if check := backstage(t, dir, "generate", "-check"); check.Code != exitOK {
 		t.Errorf("from the module's root: %+v", check)
 	}
 }
@@ -140,17 +140,17 @@ func TestInitInAFolderOfAModule(t *testing.T) {
 func TestInitRefusesWhatItCannotName(t *testing.T) {
 	t.Parallel()
 	inside := plain("init", "-C", ".", "demo")
-	if inside.code != exitUsage || !strings.Contains(inside.stderr, "-module example.com/shop") {
+	if inside.Code != exitUsage || !strings.Contains(inside.Stderr, "-module example.com/shop") {
 		t.Errorf("in Backstage's own module: %+v", inside)
 	}
 	dir := t.TempDir()
 	put(t, dir, "go.mod", "module example.com/mine\n")
 	other := backstage(t, dir, "init", "-name", "shop", "-module", "example.com/other")
-	if other.code != exitUsage || !strings.Contains(other.stderr, "module example.com/mine already") {
+	if other.Code != exitUsage || !strings.Contains(other.Stderr, "module example.com/mine already") {
 		t.Errorf("another module's folder: %+v", other)
 	}
-	if got := backstage(t, t.TempDir(), "init", "-name", "shop", "-replace", dir); got.code != exitUsage ||
-		!strings.Contains(got.stderr, "is module example.com/mine, not github.com/backstage-go/backstage") {
+	if got := backstage(t, t.TempDir(), "init", "-name", "shop", "-replace", dir); got.Code != exitUsage ||
+		!strings.Contains(got.Stderr, "is module example.com/mine, not github.com/backstage-go/backstage") {
 		t.Errorf("a checkout of something else: %+v", got)
 	}
 }
@@ -164,7 +164,7 @@ func TestInitSaysCdAsAShellReadsIt(t *testing.T) {
 		"it's shop": `cd 'it'\''s shop'` + "\n",
 	} {
 		got := backstage(t, t.TempDir(), "init", "-tidy=false", "-name", "shop", name)
-		if got.code != exitOK || !strings.Contains(got.stdout, want) {
+		if got.Code != exitOK || !strings.Contains(got.Stdout, want) {
 			t.Errorf("init %q: %+v, want %q", name, got, want)
 		}
 	}

@@ -1,8 +1,7 @@
 package main
 
 import (
-	"fmt"
-	"io"
+	"context"
 	"os"
 	"path/filepath"
 	"strings"
@@ -13,28 +12,7 @@ func main() {
 		runPlugin()
 		return
 	}
-	os.Exit(run(os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
-}
-
-// run runs one command and returns the exit code.
-func run(args []string, stdin io.Reader, stdout, stderr io.Writer) int {
-	c := &console{in: stdin, out: stdout, err: stderr}
-	if len(args) == 0 {
-		fmt.Fprint(stderr, overview())
-		return exitUsage
-	}
-	name, rest := args[0], args[1:]
-	switch name {
-	case "help", "-h", "-help", "--help":
-		return c.help(rest)
-	case "-version", "--version":
-		name = "version"
-	}
-	cmd := find(name)
-	if cmd == nil {
-		return c.unknown(name)
-	}
-	return cmd.run(c, rest)
+	os.Exit(program().Run(context.Background(), os.Args[1:], os.Stdin, os.Stdout, os.Stderr))
 }
 
 func isPlugin(program string) bool {

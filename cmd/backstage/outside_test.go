@@ -141,7 +141,7 @@ func TestGreeting(t *testing.T) {
 func TestAFirstProjectWorks(t *testing.T) {
 	t.Parallel()
 	dir := outside(t)
-	if got := backstage(t, dir, "init", "shop"); got.code != exitOK {
+	if got := backstage(t, dir, "init", "shop"); got.Code != exitOK {
 		t.Fatalf("init: %+v", got)
 	}
 	shop := filepath.Join(dir, "shop")
@@ -210,7 +210,7 @@ func lint(t *testing.T, dir string) {
 			t.Errorf("buf %v: %v\n%s", args, err, out)
 		}
 	}
-	if got := backstage(t, dir, "generate", "-check"); got.code != exitOK {
+	if got := backstage(t, dir, "generate", "-check"); got.Code != exitOK {
 		t.Errorf("buf generate wrote something else than go generate: %+v", got)
 	}
 }

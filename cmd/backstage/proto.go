@@ -10,15 +10,16 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/backstage-go/backstage/internal/command"
 	"github.com/backstage-go/backstage/schema"
 )
 
-func protoCommand() *command {
-	return &command{
-		name:     "proto",
-		operands: "DIR",
-		summary:  "write the options' schema where protoc, buf and editors find it",
-		about: `Proto writes Backstage's own schemas below a folder, at the paths by which they
+func protoCommand() *command.Command {
+	return &command.Command{
+		Name:     "proto",
+		Operands: "DIR",
+		Summary:  "write the options' schema where protoc, buf and editors find it",
+		About: `Proto writes Backstage's own schemas below a folder, at the paths by which they
 are imported: DIR/backstage/v1/options.proto, which schemas import, and
 record.proto, the form of a stored job. Backstage itself has both built in; the
 copies are for protoc, buf and editors, and generate writes no Go for them. Keep
@@ -26,18 +27,18 @@ them below the folder that your schemas are imported from, and nowhere else: the
 path is part of what they are.
 
 A file with other content is left alone unless -f is given.`,
-		examples: `backstage proto proto            # proto/backstage/v1/options.proto
+		Examples: `backstage proto proto            # proto/backstage/v1/options.proto
 backstage proto -f proto         # after an update of Backstage
 protoc -I proto --go_out=. --backstage_out=. proto/shop/v1/shop_tasks.proto`,
-		codes: `0  the files are there
+		Codes: `0  the files are there
 2  wrong usage
 3  a file has other content, or could not be written`,
-		flags: func(set *flag.FlagSet) action {
+		Flags: func(set *flag.FlagSet) command.Action {
 			dir := set.String("C", "", "work as if started in `dir`")
 			force := set.Bool("f", false, "overwrite files with other content")
-			return func(_ context.Context, c *console, operands []string) error {
+			return func(_ context.Context, c *command.Console, operands []string) error {
 				if len(operands) != 1 {
-					return usagef("it takes one folder, the one that your schemas are imported from")
+					return command.Usagef("it takes one folder, the one that your schemas are imported from")
 				}
 				return writeSchemas(c, *dir, operands[0], *force)
 			}
@@ -47,7 +48,7 @@ protoc -I proto --go_out=. --backstage_out=. proto/shop/v1/shop_tasks.proto`,
 
 // writeSchemas writes all of Backstage's schemas, or none if one would be
 // overwritten.
-func writeSchemas(c *console, dir, root string, force bool) error {
+func writeSchemas(c *command.Console, dir, root string, force bool) error {
 	var names, differing []string
 	err := fs.WalkDir(schema.Files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
@@ -73,7 +74,7 @@ func writeSchemas(c *console, dir, root string, force bool) error {
 		if err := writeSchema(within(dir, root, name), name); err != nil {
 			return err
 		}
-		fmt.Fprintln(c.out, "wrote", filepath.Join(root, filepath.FromSlash(name)))
+		fmt.Fprintln(c.Out, "wrote", filepath.Join(root, filepath.FromSlash(name)))
 	}
 	return nil
 }

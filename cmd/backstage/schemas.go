@@ -5,6 +5,7 @@ import (
 	"flag"
 
 	"github.com/backstage-go/backstage/codegen/compile"
+	"github.com/backstage-go/backstage/internal/command"
 )
 
 // whichSchemas is the last paragraph of the help of commands that read schemas.
@@ -34,17 +35,17 @@ func list(into *[]string) func(string) error {
 
 // loadTasks loads schemas for a command that only shows their tasks: errors are
 // printed, warnings are for vet.
-func loadTasks(ctx context.Context, c *console, o *compile.Options) (*compile.Project, error) {
+func loadTasks(ctx context.Context, c *command.Console, o *compile.Options) (*compile.Project, error) {
 	project, err := compile.Load(ctx, *o)
 	if err != nil {
 		return nil, err
 	}
 	if errs := project.Diagnostics.Errors(); errs != nil {
 		project.Diagnostics = errs
-		if err := project.Report(c.err); err != nil {
+		if err := project.Report(c.Err); err != nil {
 			return nil, err
 		}
-		return nil, errFindings
+		return nil, command.ErrShown
 	}
 	return project, nil
 }

@@ -1,30 +1,14 @@
 package main
 
-import "fmt"
+import "github.com/backstage-go/backstage/internal/command"
 
-// A topic is a help page about schemas, rather than about a command.
-type topic struct {
-	name, summary, text string
-}
-
-func topics() []topic {
-	return []topic{
-		{name: "keys", summary: "how dedupe and ordering_key are written", text: aboutKeys},
-		{name: "durations", summary: "how timeout, backoff and other times are written", text: aboutDurations},
+// topics are pages of help about schemas, rather than about a command.
+func topics() []command.Topic {
+	return []command.Topic{
+		{Name: "keys", Summary: "how dedupe and ordering_key are written", Text: aboutKeys},
+		{Name: "durations", Summary: "how timeout, backoff and other times are written", Text: aboutDurations},
 	}
 }
-
-func findTopic(name string) (topic, bool) {
-	for _, t := range topics() {
-		if t.name == name {
-			return t, true
-		}
-	}
-	return topic{}, false
-}
-
-// page is what backstage help prints of the topic.
-func (t topic) page() string { return fmt.Sprintf("%s: %s\n\n%s", t.name, t.summary, t.text) }
 
 const aboutKeys = `A key template is text with fields of the task's request in braces:
 

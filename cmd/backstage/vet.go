@@ -6,13 +6,14 @@ import (
 	"fmt"
 
 	"github.com/backstage-go/backstage/codegen/compile"
+	"github.com/backstage-go/backstage/internal/command"
 )
 
-func vetCommand() *command {
-	return &command{
-		name:    "vet",
-		summary: "say what is wrong or odd in the schemas, as a whole",
-		about: `Vet checks the schemas of a module as a whole, and generates nothing. Errors are
+func vetCommand() *command.Command {
+	return &command.Command{
+		Name:    "vet",
+		Summary: "say what is wrong or odd in the schemas, as a whole",
+		About: `Vet checks the schemas of a module as a whole, and generates nothing. Errors are
 what generate refuses, among them what a plugin of buf, which sees one folder at
 a time, cannot find: two tasks with one name on the wire, an alias that is the
 name of a live task. Warnings are what works but hardly was meant:
@@ -28,17 +29,17 @@ name of a live task. Warnings are what works but hardly was meant:
   - a copy of Backstage's options of another version
 
 ` + whichSchemas,
-		examples: `backstage vet
+		Examples: `backstage vet
 backstage vet -strict        # in CI: warnings count
 backstage vet -o json        # for other programs`,
-		codes: `0  no errors; with -strict: nothing at all
+		Codes: `0  no errors; with -strict: nothing at all
 1  errors; with -strict: errors or warnings
 2  wrong usage
 3  it could not be done`,
-		flags: func(set *flag.FlagSet) action {
-			options, format := schemaFlags(set), formatFlag(set, "text", "json")
+		Flags: func(set *flag.FlagSet) command.Action {
+			options, format := schemaFlags(set), command.FormatFlag(set, "text", "json")
 			strict := set.Bool("strict", false, "exit with 1 for warnings too")
-			return func(ctx context.Context, c *console, _ []string) error {
+			return func(ctx context.Context, c *command.Console, _ []string) error {
 				return vet(ctx, c, *options, *format, *strict)
 			}
 		},
@@ -52,7 +53,7 @@ type vetted struct {
 	Diagnostics []finding `json:"diagnostics"`
 }
 
-func vet(ctx context.Context, c *console, o compile.Options, format string, strict bool) error {
+func vet(ctx context.Context, c *command.Console, o compile.Options, format string, strict bool) error {
 	project, err := compile.Load(ctx, o)
 	if err != nil {
 		return err
@@ -61,15 +62,15 @@ func vet(ctx context.Context, c *console, o compile.Options, format string, stri
 	found := project.Diagnostics
 	errs, warnings := len(found.Errors()), len(found.Warnings())
 	if format == "json" {
-		err = c.json(vetted{Errors: errs, Warnings: warnings, Diagnostics: findingsOf(found)})
+		err = c.JSON(vetted{Errors: errs, Warnings: warnings, Diagnostics: findingsOf(found)})
 	} else {
-		err = project.Report(c.err)
+		err = project.Report(c.Err)
 		if len(found) > 0 {
-			fmt.Fprintf(c.err, "%s, %s\n", count(errs, "error"), count(warnings, "warning"))
+			fmt.Fprintf(c.Err, "%s, %s\n", count(errs, "error"), count(warnings, "warning"))
 		}
 	}
 	if err == nil && (errs > 0 || strict && warnings > 0) {
-		return errFindings
+		return command.ErrShown
 	}
 	return err
 }

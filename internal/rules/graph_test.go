@@ -223,8 +223,8 @@ const house = `
 ./codegen                        ./schema/backstage/v1 ./templates github.com/dave/jennifer/jen google.golang.org/protobuf/compiler/protogen
 ./codegen/compile                ./codegen ./schema github.com/bufbuild/protocompile
 ./cmd/protoc-gen-backstage       ./codegen
-./cmd/backstage                  ./codegen/compile ./codegen ./templates
-./cmd/backstagectl               ./providers ./runtime/provider
+./cmd/backstage                  ./codegen/compile ./codegen ./templates ./internal/command
+./cmd/backstagectl               ./providers ./runtime/provider ./codegen/compile ./internal/command
 ./runtime                        ./runtime/provider ./runtime/internal/heap context
 ./runtime/internal/heap          slices
 ./runtime/provider               ./schema/backstage/v1 google.golang.org/protobuf/proto
@@ -242,6 +242,8 @@ const house = `
 ./golden                         ./codegen/compile ./providers/memory
 ./examples/quickstart            ./providers/embedded ./runtime ./golden/shop/v1/ordertasks
 ./internal/brokers               os/exec github.com/twmb/franz-go/pkg/kfake
+./internal/command               ./codegen
+./internal/command/transcript    testing github.com/google/go-cmp/cmp golang.org/x/tools/txtar
 ./internal/scenario              ./providers ./runtime
 ./internal/rules                 testing
 example.com/wrapper              github.com/redis/go-redis/v9

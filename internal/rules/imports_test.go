@@ -35,10 +35,10 @@ var importRules = []importRule{
 		"the generator works on schemas alone: it needs neither the runtime nor a broker"},
 	{"./cmd/protoc-gen-backstage/...", []string{"./cmd/protoc-gen-backstage/...", "./codegen", protobuf},
 		"the plugin is codegen.Generate on stdin and stdout, and nothing more"},
-	{"./cmd/backstage/...", []string{"./cmd/backstage/...", "./codegen/...", "./schema/...", "./templates/...", protobuf,
+	{"./cmd/backstage/...", []string{"./cmd/backstage/...", "./internal/command", "./codegen/...", "./schema/...", "./templates/...", protobuf,
 		"go.yaml.in/yaml/v3", "golang.org/x/mod/..."},
 		"a tool that every user's module requires must not bring in a broker's client"},
-	{"./cmd/backstagectl/...", []string{"./cmd/backstagectl/...", "./runtime/...", "./providers/...", "./schema/...", protobuf},
+	{"./cmd/backstagectl/...", []string{"./cmd/backstagectl/...", "./internal/command", "./runtime/provider", "./providers", "./codegen/...", "./schema/...", protobuf},
 		"the operators' tool works on every provider, through their contract"},
 
 	{"./runtime", []string{"./runtime/provider", "./runtime/internal/...", protobuf},
@@ -72,8 +72,12 @@ var importRules = []importRule{
 
 	{"./examples/...", []string{anything}, "an example shows whatever it shows"},
 	{"./golden/...", []string{anything}, "the golden tests compile, load and run what was generated"},
+	{"./internal/command", []string{"./codegen"},
+		"the frame of the commands is part of what every user's module requires"},
+	{"./internal/command/transcript", []string{gocmp, "golang.org/x/tools/txtar"},
+		"transcripts test commands, and are no part of them"},
 	{"./internal/rules", nil, "the rules read the repository, they are not part of it"},
-	{"./internal/...", []string{anything}, "internal tests the whole, and starts what tests need; nothing else imports it"},
+	{"./internal/...", []string{anything}, "the rest of internal tests the whole, and starts what tests need; nothing else imports it"},
 }
 
 // testsMay is what tests may import beyond this module and what their package may.
@@ -105,6 +109,7 @@ func reachRules() []reachRule {
 	rules := []reachRule{
 		{"./cmd/backstage/...", all, "the command brings in no broker's client"},
 		{"./cmd/protoc-gen-backstage/...", all, "the plugin brings in no broker's client"},
+		{"./internal/command", all, "the frame of the commands brings in no broker's client"},
 		{"./codegen/...", all, "the generator brings in no broker's client"},
 		{"./runtime/...", all, "the runtime, the contract and the test packages bring in no broker's client"},
 		{"./providers/memory/...", all, "the memory provider brings in no broker's client"},
