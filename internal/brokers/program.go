@@ -1,0 +1,111 @@
+package brokers
+
+import (
+	"context"
+	"fmt"
+	"os/exec"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// recipe is what has to be known of a broker to get its program.
+type recipe struct {
+	name     string   // in sentences
+	program  string   // the name of the command
+	oldest   string   // the first version that will do
+	packages []string // of Debian and Ubuntu
+	image    string   // of Docker
+}
+
+// program is a broker's program, and how it is run.
+type program struct {
+	path    string // of the command; empty if it runs in containers
+	version string
+	image   string // empty if it is installed
+}
+
+// String says where the program is from.
+func (p program) String() string {
+	if p.image != "" {
+		return p.image + " through docker compose"
+	}
+	return p.path + " " + p.version
+}
+
+// run returns what runs servers of the program in a site, for as long as this process
+// lives, or, if kept is set, for longer.
+func (p program) run(s *site, kept bool) (runner, error) {
+	return newProcesses(s, kept)
+}
+
+// MissingError says that a broker's program is not to be had, why, and what to do.
+type MissingError struct {
+	// Broker is its name.
+	Broker string
+	// Tried says for each way why it led nowhere.
+	Tried []string
+	// Remedy is what the reader can do.
+	Remedy string
+}
+
+// Error is one sentence with all of it.
+func (e *MissingError) Error() string {
+	return fmt.Sprintf("no %s: %s; %s", e.Broker, strings.Join(e.Tried, "; "), e.Remedy)
+}
+
+// find looks for a program that is there: an installed one, or Docker.
+func (r recipe) find(ctx context.Context) (program, error) {
+	installed, err := r.installed(ctx)
+	if err == nil {
+		return installed, nil
+	}
+	return program{}, r.missing(err)
+}
+
+func (r recipe) missing(tried ...error) *MissingError {
+	missing := &MissingError{Broker: r.name, Remedy: fmt.Sprintf(
+		"install %s %s or newer so that %s is in the PATH, or start Docker", r.name, r.oldest, r.program)}
+	for _, err := range tried {
+		missing.Tried = append(missing.Tried, err.Error())
+	}
+	return missing
+}
+
+// asking is how long a command may take to say which version it is.
+const asking = 10 * time.Second
+
+func (r recipe) installed(ctx context.Context) (program, error) {
+	path, err := exec.LookPath(r.program)
+	if err != nil {
+		return program{}, fmt.Errorf("%s is not in the PATH", r.program)
+	}
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
+	if err != nil {
+		return program{}, fmt.Errorf("%s --version: %w", path, err)
+	}
+	version := regexp.MustCompile(`\d+(\.\d+)+`).FindString(string(out))
+	if !reaches(version, r.oldest) {
+		return program{}, fmt.Errorf("%s is version %q, and %s is the oldest that will do", path, version, r.oldest)
+	}
+	return program{path: path, version: version}, nil
+}
+
+// reaches compares versions number by number.
+func reaches(version, oldest string) bool {
+	have, want := strings.Split(version, "."), strings.Split(oldest, ".")
+	for i := range want {
+		if i >= len(have) {
+			return false
+		}
+		a, err := strconv.Atoi(have[i])
+		b, _ := strconv.Atoi(want[i])
+		if err != nil || a != b {
+			return err == nil && a > b
+		}
+	}
+	return true
+}
