@@ -42,7 +42,12 @@ func (r *Redis) TLS() *tls.Config { return r.secure.Clone() }
 // call it.
 func (r *Redis) Close() error { return r.on.close() }
 
-// do asks the server for a text.
+// ask sends the server one command.
+func (r *Redis) ask(ctx context.Context, words ...string) (any, error) {
+	return ask(ctx, r.Addr(), r.secure, words...)
+}
+
+// do sends the server one command that a text answers.
 func (r *Redis) do(ctx context.Context, words ...string) (string, error) {
 	return text(ctx, r.Addr(), r.secure, words...)
 }

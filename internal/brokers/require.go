@@ -59,18 +59,45 @@ func RequireRedis(t testing.TB, opts RedisOptions) *Redis {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { leave(t, r.on, r.Server) })
+	t.Cleanup(func() { leave(t, r) })
 	return r
 }
 
 // leave takes down what a test started, and shows what its servers said if it failed.
-func leave(t testing.TB, on runner, servers ...*Server) {
+func leave(t testing.TB, servers ...*Redis) {
 	if t.Failed() {
 		for _, s := range servers {
 			t.Logf("%s on port %d said:\n%s", s.spec.name, s.spec.port, s.Log())
 		}
 	}
-	if err := on.close(); err != nil {
+	if err := servers[0].Close(); err != nil {
 		t.Errorf("take brokers down: %v", err)
 	}
+}
+
+// RequireRedisCluster starts a Redis cluster of three masters for this test alone, and
+// takes it down when the test ends. Like RequireRedis it skips or fails the test.
+func RequireRedisCluster(t testing.TB) *RedisCluster {
+	t.Helper()
+	p := requireProgram(t, redisRecipe())
+	c, err := startRedisCluster(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { leave(t, c.nodes...) })
+	return c
+}
+
+// RequireRedisSentinel starts a Redis master, a replica and a sentinel for this test
+// alone, and takes them down when the test ends. Like RequireRedis it skips or fails
+// the test.
+func RequireRedisSentinel(t testing.TB) *RedisSentinel {
+	t.Helper()
+	p := requireProgram(t, redisRecipe())
+	s, err := startRedisSentinel(t.Context(), p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { leave(t, append(s.servers, s.sentinel)...) })
+	return s
 }

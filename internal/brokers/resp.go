@@ -20,12 +20,15 @@ func (e replyError) Error() string { return string(e) }
 // string, an int64, nil or []any; the server's own error is a replyError. The client
 // library is not used here, because it is under test wherever these servers are.
 func ask(ctx context.Context, address string, secure *tls.Config, words ...string) (any, error) {
-	conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", address)
+	var dialer interface {
+		DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	} = &net.Dialer{}
+	if secure != nil {
+		dialer = &tls.Dialer{Config: secure}
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return nil, err
-	}
-	if secure != nil {
-		conn = tls.Client(conn, secure)
 	}
 	defer conn.Close()
 	defer context.AfterFunc(ctx, func() { _ = conn.Close() })()
