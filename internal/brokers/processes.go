@@ -24,17 +24,13 @@ type process struct {
 	done chan struct{} // closed when it has ended and is off the record
 }
 
-// newProcesses takes the site over. If kept is set, nobody watches over it.
-func newProcesses(s *site, kept bool) (*processes, error) {
-	p := &processes{site: s, running: make(map[string]*process)}
-	if kept {
-		return p, nil
-	}
-	var err error
-	if p.watch, err = watch(s.dir); err != nil {
+// newProcesses takes the site over.
+func newProcesses(s *site) (*processes, error) {
+	w, err := watch(s.dir)
+	if err != nil {
 		return nil, errors.Join(err, s.remove())
 	}
-	return p, nil
+	return &processes{site: s, watch: w, running: make(map[string]*process)}, nil
 }
 
 func (p *processes) dir(s *spec) string { return filepath.Join(p.site.dir, s.name) }
@@ -161,6 +157,14 @@ func (p *processes) signal(s *spec, send func(pid int) error) error {
 }
 
 func (p *processes) log(s *spec) string { return tail(p.logFile(s)) }
+
+func (p *processes) keep(broker, address string) error {
+	if err := keep(p.site.dir, broker, address); err != nil {
+		return err
+	}
+	p.watch.dismiss()
+	return nil
+}
 
 func (p *processes) close() error {
 	p.mu.Lock()

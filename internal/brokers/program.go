@@ -10,19 +10,22 @@ import (
 	"time"
 )
 
-// recipe is what has to be known of a broker to get its program.
+// recipe is what has to be known of a broker.
 type recipe struct {
 	name     string   // in sentences
+	variable string   // of the environment, which has the address
 	program  string   // the name of the command
 	oldest   string   // the first version that will do
 	packages []string // of Debian and Ubuntu
 	image    string   // of Docker
+	// share starts the server that all tests of a run share.
+	share func(ctx context.Context, p program) (*Server, error)
 }
 
 // program is a broker's program, and how it is run.
 type program struct {
-	path    string // of the command; empty if it runs in containers
-	version string
+	path    string // of the command, or its name in a container
+	version string // empty in a container
 	image   string // empty if it is installed
 }
 
@@ -34,10 +37,19 @@ func (p program) String() string {
 	return p.path + " " + p.version
 }
 
-// run returns what runs servers of the program in a site, for as long as this process
-// lives, or, if kept is set, for longer.
-func (p program) run(s *site, kept bool) (runner, error) {
-	return newProcesses(s, kept)
+// open claims a site with n ports, and returns it with what runs servers in it.
+func (p program) open(n int) (*site, runner, error) {
+	s, err := claim(n)
+	if err != nil {
+		return nil, nil, err
+	}
+	var on runner
+	if p.image != "" {
+		on, err = newContainers(s, p.image)
+	} else {
+		on, err = newProcesses(s)
+	}
+	return s, on, err
 }
 
 // MissingError says that a broker's program is not to be had, why, and what to do.
@@ -57,11 +69,15 @@ func (e *MissingError) Error() string {
 
 // find looks for a program that is there: an installed one, or Docker.
 func (r recipe) find(ctx context.Context) (program, error) {
-	installed, err := r.installed(ctx)
-	if err == nil {
+	installed, notInstalled := r.installed(ctx)
+	if notInstalled == nil {
 		return installed, nil
 	}
-	return program{}, r.missing(err)
+	noDocker := composes(ctx)
+	if noDocker == nil {
+		return program{path: r.program, image: r.image}, nil
+	}
+	return program{}, r.missing(notInstalled, noDocker)
 }
 
 func (r recipe) missing(tried ...error) *MissingError {

@@ -11,8 +11,16 @@ import (
 
 func redisRecipe() recipe {
 	return recipe{
-		name: "Redis", program: "redis-server", oldest: "7.0",
+		name: "Redis", variable: RedisAddress,
+		program: "redis-server", oldest: "7.0",
 		packages: []string{"redis-server"}, image: "redis:7.2",
+		share: func(ctx context.Context, p program) (*Server, error) {
+			r, err := startRedis(ctx, p, RedisOptions{})
+			if err != nil {
+				return nil, err
+			}
+			return r.Server, nil
+		},
 	}
 }
 
@@ -52,13 +60,20 @@ func (r *Redis) do(ctx context.Context, words ...string) (string, error) {
 	return text(ctx, r.Addr(), r.secure, words...)
 }
 
-// startRedis starts a server in a site of its own.
-func startRedis(ctx context.Context, p program, opts RedisOptions, kept bool) (*Redis, error) {
-	s, err := claim(1)
+// StartRedis starts a Redis server for a program that is no test, such as one that
+// measures. The program closes it; should it die before, the server ends as well. It
+// does not install anything: a *MissingError says what to do.
+func StartRedis(ctx context.Context, opts RedisOptions) (*Redis, error) {
+	p, err := redisRecipe().find(ctx)
 	if err != nil {
 		return nil, err
 	}
-	on, err := p.run(s, kept)
+	return startRedis(ctx, p, opts)
+}
+
+// startRedis starts a server in a site of its own.
+func startRedis(ctx context.Context, p program, opts RedisOptions) (*Redis, error) {
+	s, on, err := p.open(1)
 	if err != nil {
 		return nil, err
 	}

@@ -62,11 +62,7 @@ func (r *Redis) inCluster(ctx context.Context) error {
 
 // startRedisCluster starts the nodes and makes them a cluster.
 func startRedisCluster(ctx context.Context, p program) (*RedisCluster, error) {
-	s, err := claim(clusterNodes)
-	if err != nil {
-		return nil, err
-	}
-	on, err := p.run(s, false)
+	s, on, err := p.open(clusterNodes)
 	if err != nil {
 		return nil, err
 	}

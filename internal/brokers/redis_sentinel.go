@@ -106,11 +106,7 @@ func (r *Redis) says(ctx context.Context, lines ...string) error {
 }
 
 func startRedisSentinel(ctx context.Context, p program) (*RedisSentinel, error) {
-	at, err := claim(3)
-	if err != nil {
-		return nil, err
-	}
-	on, err := p.run(at, false)
+	at, on, err := p.open(3)
 	if err != nil {
 		return nil, err
 	}

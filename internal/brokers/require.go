@@ -55,7 +55,7 @@ func SharedRedis(t testing.TB) string {
 func RequireRedis(t testing.TB, opts RedisOptions) *Redis {
 	t.Helper()
 	p := requireProgram(t, redisRecipe())
-	r, err := startRedis(t.Context(), p, opts, false)
+	r, err := startRedis(t.Context(), p, opts)
 	if err != nil {
 		t.Fatal(err)
 	}

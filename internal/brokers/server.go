@@ -39,7 +39,10 @@ type runner interface {
 	ended(s *spec) <-chan struct{}
 	// log is the end of what a server said.
 	log(s *spec) string
-	// close kills all servers and gives folder and ports back.
+	// keep lets the servers stay up when this process ends. The site says then which
+	// broker is in it, and where that is reached.
+	keep(broker, address string) error
+	// close kills all servers and gives folder and ports back. Again, it does nothing.
 	close() error
 }
 

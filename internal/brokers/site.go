@@ -23,8 +23,9 @@ const (
 // site is the place of servers that belong together: a folder and a block of ports
 // that nobody else has.
 type site struct {
-	dir  string
-	base int // the first port
+	dir   string
+	base  int // the first port
+	ports int // how many are used
 }
 
 // port returns the port of the i-th server; what it returns plus second is free too.
@@ -57,14 +58,14 @@ func claim(n int) (*site, error) {
 	}
 	blocks := rand.Perm((lastPort - firstPort + 1) / blockSize)
 	for _, block := range blocks {
-		s := &site{base: firstPort + block*blockSize}
+		s := &site{base: firstPort + block*blockSize, ports: n}
 		folder := filepath.Join(root, strconv.Itoa(s.base))
 		if err := os.Mkdir(folder, 0o700); errors.Is(err, fs.ErrExist) {
 			continue
 		} else if err != nil {
 			return nil, fmt.Errorf("claim ports: %w", err)
 		}
-		if !s.free(n) {
+		if !s.free() {
 			_ = os.Remove(folder)
 			continue
 		}
@@ -83,8 +84,8 @@ func claim(n int) (*site, error) {
 	return nil, fmt.Errorf("no %d free ports between %d and %d: look for folders that nobody needs in %s", n, firstPort, lastPort, root)
 }
 
-func (s *site) free(n int) bool {
-	for i := range n {
+func (s *site) free() bool {
+	for i := range s.ports {
 		if !free(s.port(i)) || !free(s.port(i)+second) {
 			return false
 		}
