@@ -98,6 +98,14 @@ func (s *source) parse() codegen.Diagnostics {
 	if found := s.characters(); found != nil {
 		return found
 	}
+	if found := s.parseTree(); found != nil {
+		return found
+	}
+	return slices.Concat(s.rootless(), s.edition(), s.directives())
+}
+
+// parseTree builds the syntax tree alone.
+func (s *source) parseTree() codegen.Diagnostics {
 	c := &collector{}
 	tree, err := parser.Parse(s.name, bytes.NewReader([]byte(s.text)), reporter.NewHandler(c.reporter()))
 	if len(c.found) > 0 || err != nil {
@@ -105,7 +113,7 @@ func (s *source) parse() codegen.Diagnostics {
 		return advise(c.found, sources{s.name: s})
 	}
 	s.tree = tree
-	return slices.Concat(s.rootless(), s.edition(), s.directives())
+	return nil
 }
 
 // rootless refuses a schema right below its root: two modules with a
