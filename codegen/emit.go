@@ -38,20 +38,24 @@ func DeclareSupport(gen *protogen.Plugin) {
 // without errors.
 func (p *Program) Emit(gen *protogen.Plugin) error {
 	for _, s := range p.Services {
-		if !s.Generate || len(s.Tasks) == 0 {
+		if !s.Generate {
 			continue
 		}
-		if err := s.emit(gen); err != nil {
-			return fmt.Errorf("generate %s: %w", s.OutFile, err)
+		if err := s.Emit(gen); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-func (s *Service) emit(gen *protogen.Plugin) error {
+// Emit writes the service's package.
+func (s *Service) Emit(gen *protogen.Plugin) error {
+	if len(s.Tasks) == 0 {
+		return nil
+	}
 	source, err := newEmitter(gen, s).source()
 	if err != nil {
-		return err
+		return fmt.Errorf("generate %s: %w", s.OutFile, err)
 	}
 	g := gen.NewGeneratedFile(s.OutFile, s.GoImportPath)
 	g.AnnotateSymbol("Client", protogen.Annotation{Location: s.desc.Location})

@@ -364,6 +364,24 @@ func TestAProjectAnswersQuestionsAboutItsTasks(t *testing.T) {
 	}
 }
 
+// protoc-gen-go changes the messages of the hybrid API while it writes them.
+func TestAProjectGeneratesTheSameTwice(t *testing.T) {
+	t.Parallel()
+	hybrid := "edition = \"2023\";\npackage b.v1;\nimport \"google/protobuf/go_features.proto\";\n" +
+		"option go_package = \"example.com/shop/gen/b/v1\";\noption features.(pb.go).api_level = API_HYBRID;\nmessage M { string id = 1; }\n"
+	project := mustLoad(t, compile.Options{Dir: inModule(t, map[string]string{
+		"proto/a/v1/a_tasks.proto": schemaOf("a.v1", "Tasks"),
+		"proto/b/v1/b.proto":       hybrid,
+	})})
+	first := mustGenerate(t, project)
+	if len(first) != 4 {
+		t.Errorf("generated %q, want messages of both, b's twice, and a package of tasks", fileNames(first))
+	}
+	if diff := cmp.Diff(first, mustGenerate(t, project)); diff != "" {
+		t.Errorf("(-first +second)\n%s", diff)
+	}
+}
+
 // manySchemas is a module of n schemas, each with a task service whose task may
 // be followed by that of the next.
 func manySchemas(b *testing.B, n int) string {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
+	"slices"
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/proto"
@@ -15,7 +16,10 @@ import (
 // through bytes, because the compiler leaves options in messages of its own
 // making, and only reading them again gives those that Go code knows.
 func newPlugin(request *pluginpb.CodeGeneratorRequest) (*protogen.Plugin, error) {
-	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(request)
+	b, err := proto.MarshalOptions{Deterministic: true}.Marshal(&pluginpb.CodeGeneratorRequest{
+		FileToGenerate: request.FileToGenerate,
+		ProtoFile:      request.ProtoFile,
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -26,21 +30,46 @@ func newPlugin(request *pluginpb.CodeGeneratorRequest) (*protogen.Plugin, error)
 	return protogen.Options{}.New(fresh)
 }
 
-// runPlugin runs a generator and checks its response as protoc does.
-func runPlugin(name string, gen *protogen.Plugin, generate func(*protogen.Plugin) error) (_ []File, err error) {
+// A generator writes what it makes of one schema.
+type generator func(*protogen.Plugin, *protogen.File) error
+
+// runPlugin runs a generator over the schemas to generate, several at once.
+func runPlugin(name string, plugin *protogen.Plugin, generate generator) ([]File, error) {
+	var schemas []*protogen.File
+	for _, file := range plugin.Files {
+		if file.Generate {
+			schemas = append(schemas, file)
+		}
+	}
+	files, errs := make([][]File, len(schemas)), make([]error, len(schemas))
+	parallel(len(schemas), func(i int) {
+		files[i], errs[i] = runOver(schemas[i], name, plugin, generate)
+	})
+	for _, err := range errs {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return slices.Concat(files...), nil
+}
+
+// runOver runs a generator over one schema and checks its response as protoc does.
+// What is written goes to a plugin of its own over the same descriptors.
+func runOver(file *protogen.File, name string, plugin *protogen.Plugin, generate generator) (_ []File, err error) {
 	defer func() {
 		if r := recover(); r != nil {
 			err = fmt.Errorf("%s panicked: %v", name, r)
 		}
 	}()
-	if err := generate(gen); err != nil {
+	gen := &protogen.Plugin{Request: plugin.Request, Files: plugin.Files, FilesByPath: plugin.FilesByPath}
+	if err := generate(gen, file); err != nil {
 		return nil, err
 	}
 	response := gen.Response()
 	if response.Error != nil {
 		return nil, fmt.Errorf("%s: %s", name, response.GetError())
 	}
-	if err := checkSupport(gen.Request, response); err != nil {
+	if err := checkSupport(file.Proto, response); err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	files := make([]File, len(response.File))
@@ -50,21 +79,8 @@ func runPlugin(name string, gen *protogen.Plugin, generate func(*protogen.Plugin
 	return files, nil
 }
 
-// checkSupport refuses schemas that need what the generator does not know.
-func checkSupport(request *pluginpb.CodeGeneratorRequest, response *pluginpb.CodeGeneratorResponse) error {
-	byName := map[string]*descriptorpb.FileDescriptorProto{}
-	for _, f := range request.ProtoFile {
-		byName[f.GetName()] = f
-	}
-	for _, name := range request.FileToGenerate {
-		if err := checkFileSupport(byName[name], response); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func checkFileSupport(f *descriptorpb.FileDescriptorProto, response *pluginpb.CodeGeneratorResponse) error {
+// checkSupport refuses a schema that needs what the generator does not know.
+func checkSupport(f *descriptorpb.FileDescriptorProto, response *pluginpb.CodeGeneratorResponse) error {
 	features := pluginpb.CodeGeneratorResponse_Feature(response.GetSupportedFeatures())
 	if f.GetSyntax() == "editions" {
 		if features&pluginpb.CodeGeneratorResponse_FEATURE_SUPPORTS_EDITIONS == 0 {

@@ -15,20 +15,20 @@ func TestGeneratorsAreCheckedAsProtocChecksThem(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		name     string
-		generate func(*protogen.Plugin) error
+		generate generator
 		want     string
 	}{
-		{"panics", func(*protogen.Plugin) error { panic("boom") }, "fake panicked: boom"},
-		{"fails", func(*protogen.Plugin) error { return errors.New("no") }, "no"},
-		{"reports an error", func(gen *protogen.Plugin) error { gen.Error(errors.New("no")); return nil }, "fake: no"},
-		{"knows no editions", func(gen *protogen.Plugin) error { gen.SupportedFeatures = 1; return nil }, "fake: a.proto: the generator knows no editions"},
-		{"knows old editions", func(gen *protogen.Plugin) error {
+		{"panics", func(*protogen.Plugin, *protogen.File) error { panic("boom") }, "fake panicked: boom"},
+		{"fails", func(*protogen.Plugin, *protogen.File) error { return errors.New("no") }, "no"},
+		{"reports an error", func(gen *protogen.Plugin, _ *protogen.File) error { gen.Error(errors.New("no")); return nil }, "fake: no"},
+		{"knows no editions", func(gen *protogen.Plugin, _ *protogen.File) error { gen.SupportedFeatures = 1; return nil }, "fake: a.proto: the generator knows no editions"},
+		{"knows old editions", func(gen *protogen.Plugin, _ *protogen.File) error {
 			gen.SupportedFeatures = 3
 			gen.SupportedEditionsMinimum = descriptorpb.Edition_EDITION_PROTO2
 			gen.SupportedEditionsMaximum = descriptorpb.Edition_EDITION_PROTO3
 			return nil
 		}, "fake: a.proto: the generator does not know EDITION_2023"},
-		{"knows no optional fields", func(gen *protogen.Plugin) error {
+		{"knows no optional fields", func(gen *protogen.Plugin, _ *protogen.File) error {
 			gen.SupportedFeatures = uint64(pluginpb.CodeGeneratorResponse_FEATURE_SUPPORTS_EDITIONS)
 			gen.SupportedEditionsMinimum = descriptorpb.Edition_EDITION_2023
 			gen.SupportedEditionsMaximum = descriptorpb.Edition_EDITION_2023

@@ -2,13 +2,11 @@ package compile
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/types/pluginpb"
@@ -228,27 +226,12 @@ func (p *Project) Generate() ([]File, error) {
 	if errs := p.Diagnostics.Errors(); errs != nil {
 		return nil, errs
 	}
-	var messages, tasks []File
-	var messagesErr, tasksErr error
-	var both sync.WaitGroup // side by side: each is half of the time
-	both.Go(func() { messages, messagesErr = p.GenerateMessages() })
-	both.Go(func() { tasks, tasksErr = p.generateTasks() })
-	both.Wait()
-	if err := errors.Join(messagesErr, tasksErr); err != nil {
-		return nil, err
-	}
-	return append(messages, tasks...), nil
-}
-
-func (p *Project) generateTasks() ([]File, error) {
-	files, err := runPlugin("protoc-gen-backstage", p.plugin, func(gen *protogen.Plugin) error {
-		codegen.DeclareSupport(gen)
-		return p.Tasks.Emit(gen)
-	})
+	messages, err := p.GenerateMessages()
 	if err != nil {
 		return nil, err
 	}
-	return place(files, p.module)
+	tasks, err := p.generate("protoc-gen-backstage", p.plugin, p.emitTasks)
+	return append(messages, tasks...), err
 }
 
 // GenerateMessages returns the messages' files alone.
@@ -256,15 +239,38 @@ func (p *Project) GenerateMessages() ([]File, error) {
 	if errs := p.Diagnostics.Errors(); errs != nil {
 		return nil, errs
 	}
-	plugin, err := newPlugin(p.request)
-	if err != nil {
-		return nil, err
+	plugin := p.plugin
+	if slices.ContainsFunc(plugin.Files, isHybrid) {
+		own, err := newPlugin(p.request)
+		if err != nil {
+			return nil, err
+		}
+		plugin = own
 	}
-	files, err := runPlugin("protoc-gen-go", plugin, generateMessages)
+	return p.generate("protoc-gen-go", plugin, generateMessages)
+}
+
+// generate runs a generator and returns its files, placed in the module.
+func (p *Project) generate(name string, plugin *protogen.Plugin, generate generator) ([]File, error) {
+	files, err := runPlugin(name, plugin, generate)
 	if err != nil {
 		return nil, err
 	}
 	return place(files, p.module)
+}
+
+// emitTasks generates the task services of one schema.
+func (p *Project) emitTasks(gen *protogen.Plugin, file *protogen.File) error {
+	codegen.DeclareSupport(gen)
+	for _, s := range p.Tasks.Services {
+		if s.File != file {
+			continue
+		}
+		if err := s.Emit(gen); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // Request returns what a plugin is asked with, for those who run one of their

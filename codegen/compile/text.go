@@ -16,9 +16,11 @@ func invalidText(file *descriptorpb.FileDescriptorProto) codegen.Diagnostics {
 	var out codegen.Diagnostics
 	// The walk itself cannot fail: its function returns no error.
 	_ = protorange.Range(file.ProtoReflect(), func(v protopath.Values) error {
-		last := v.Index(-1)
-		text, ok := last.Value.Interface().(string)
-		if !ok || utf8.ValidString(text) || inComments(v.Path) {
+		if inComments(v.Path) {
+			return protorange.Break
+		}
+		text, ok := v.Index(-1).Value.Interface().(string)
+		if !ok || utf8.ValidString(text) {
 			return nil
 		}
 		out = append(out, codegen.Diagnostic{
