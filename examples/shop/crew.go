@@ -34,7 +34,8 @@ func (c *crew) start(ctx context.Context, name, command string, args ...string) 
 		return nil, err
 	}
 	defer log.Close() // the process has its own
-	cmd := exec.CommandContext(ctx, self, append([]string{command, "-url", c.place.url, "-data", c.place.data}, args...)...)
+	cmd := exec.CommandContext(ctx, self, append([]string{command}, args...)...)
+	cmd.Env = append(os.Environ(), "BACKSTAGE_URL="+c.place.url, "SHOP_DATA="+c.place.data) // an address may have a password
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.WaitDelay = 30 * time.Second
 	cmd.Cancel = func() error {

@@ -21,7 +21,7 @@ type place struct{ url, data string }
 
 func placeFlags(flags *flag.FlagSet) *place {
 	p := new(place)
-	flags.StringVar(&p.url, "url", os.Getenv("SHOP_URL"), "`address` of the broker, such as redis://127.0.0.1:6379/0; without one, and without SHOP_URL, a file in the data folder, which needs no server")
+	flags.StringVar(&p.url, "url", "", "`address` of the broker, such as redis://127.0.0.1:6379/0 (default: BACKSTAGE_URL, then a file in the data folder, without a server)")
 	flags.StringVar(&p.data, "data", cmp.Or(os.Getenv("SHOP_DATA"), "shop-data"), "`folder` of the shop's own database, made if it is not there; SHOP_DATA changes the default")
 	return p
 }
@@ -49,9 +49,7 @@ func (p *place) open(ctx context.Context) (*shop, error) {
 	if err := os.MkdirAll(p.data, 0o700); err != nil {
 		return nil, err
 	}
-	if p.url == "" {
-		p.url = "embedded:" + filepath.Join(p.data, "queue.db")
-	}
+	p.url = cmp.Or(p.url, os.Getenv("BACKSTAGE_URL"), "embedded:"+filepath.Join(p.data, "queue.db"))
 	broker, err := providers.Open(ctx, p.url)
 	if err != nil {
 		return nil, err

@@ -38,7 +38,7 @@ func (s *shop) report(ctx context.Context, out io.Writer) error {
 		return err
 	}
 	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
-	row := func(n int, text string) { fmt.Fprintf(w, "%d\t  %s\n", n, text) }
+	row := func(n any, text string) { fmt.Fprintf(w, "%v\t  %s\n", n, text) }
 	row(n.accepted, "orders accepted")
 	row(n.charged, "= charged, each once")
 	row(n.refused, "+ refused by the bank, each once")
@@ -89,6 +89,9 @@ func (s *shop) look(ctx context.Context) (n numbers, missing bool, err error) {
 // or waiting for its time. It looks twice, because a job that ends while the first
 // look goes from queue to queue may leave another in one that was looked at before.
 func (s *shop) quiet(ctx context.Context) (bool, error) {
+	if s.provider.Stats == nil {
+		return false, nil
+	}
 	for range 2 {
 		queues, err := s.provider.Stats.Queues(ctx)
 		if err != nil {
@@ -109,8 +112,13 @@ func (s *shop) quiet(ctx context.Context) (bool, error) {
 	return true, nil
 }
 
-// deadLetters counts the dead letters of accepted orders, and all others.
-func (s *shop) deadLetters(ctx context.Context) (own, others int, err error) {
+// deadLetters counts the dead letters of accepted orders, and all others: unknown
+// where the provider keeps none.
+func (s *shop) deadLetters(ctx context.Context) (own, others provider.Measure[int], err error) {
+	if s.provider.Dead == nil {
+		return own, others, nil
+	}
+	count := make(map[bool]int)
 	for page := ""; ; {
 		letters, next, err := s.provider.Dead.List(ctx, provider.DeadFilter{}, page)
 		if err != nil {
@@ -121,14 +129,10 @@ func (s *shop) deadLetters(ctx context.Context) (own, others int, err error) {
 			if err != nil {
 				return own, others, err
 			}
-			if accepted {
-				own++
-			} else {
-				others++
-			}
+			count[accepted]++
 		}
 		if page = next; page == "" {
-			return own, others, nil
+			return provider.Measured(count[true]), provider.Measured(count[false]), nil
 		}
 	}
 }

@@ -34,7 +34,7 @@ func testMain(m *testing.M) int {
 func shopCommand(t *testing.T, args ...string) (string, error) {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env = append(os.Environ(), "SHOP_URL=", "SHOP_DATA=")
+	cmd.Env = append(os.Environ(), "BACKSTAGE_URL=", "SHOP_DATA=")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // a demo ends its processes then
 	out, err := cmd.CombinedOutput()
 	return string(out), err
