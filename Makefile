@@ -30,12 +30,17 @@ STEP = set -eu; began=$$(date +%s); \
 RACE = race=-race; go build -race runtime/cgo 2>/dev/null || \
 	{ race=; echo '   no C compiler (or no race detector for this system): the tests run WITHOUT -race'; }
 
+# BROKERS goes before a command that needs real brokers: it starts them, sets the
+# environment by which tests find them, and takes them down when the command has ended.
+# A program that is installed is used, else Docker, else packages are installed as root.
+BROKERS = go run ./internal/brokers/run --
+
 # $(call each,COMMAND) runs a command in every module.
 each = for module in $(MODULES); do echo "   $(1)   (module $$module)"; (cd $$module && $(1)); done
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help test demo soak lint fmt vet vet-darwin vet-windows staticcheck rules unit bench generate golden tidy
+.PHONY: help test demo soak soak-tests brokers brokers-down lint fmt vet vet-darwin vet-windows staticcheck rules unit unit-tests bench generate golden tidy
 
 help: ## lists the targets
 	@echo 'Backstage: typed, durable tasks for Go. Targets:'; echo
@@ -50,7 +55,10 @@ test: fmt vet vet-darwin vet-windows staticcheck unit ## checks everything: the 
 demo: ## runs the quickstart: orders, a retry, a dead letter, a worker that is killed (ORDERS=file takes yours)
 	@$(STEP); go run ./examples/quickstart $(if $(ORDERS),-orders '$(ORDERS)')
 
-soak: ## runs the long forms of the tests, and every provider's suite 20 times; ends within an hour
+soak: ## runs the long forms of the tests, and every provider's suite 20 times, with real brokers; ends within an hour
+	@$(STEP); $(BROKERS) $(MAKE) --no-print-directory soak-tests
+
+soak-tests: ## is what soak does once the brokers are up; alone, the tests that need one are skipped
 	@$(STEP); $(RACE); end=$$((began + 3500)); \
 	left() { seconds=$$((end - $$(date +%s))); [ $$seconds -gt 0 ] || { echo "   the hour is over before $$1" >&2; exit 1; }; }; \
 	echo '   the suite of every provider, 20 times in a row (its kills come after)'; \
@@ -63,6 +71,12 @@ soak: ## runs the long forms of the tests, and every provider's suite 20 times; 
 		left "$$package"; \
 		BACKSTAGE_SOAK=1 go test $$race -count=1 -parallel $(WAITING) -timeout $${seconds}s $(TESTFLAGS) $$package; \
 	done
+
+brokers: ## starts the brokers for tests, leaves them up, and prints the environment that go test needs, for eval
+	@go run ./internal/brokers/run up
+
+brokers-down: ## takes down what make brokers left up
+	@go run ./internal/brokers/run down
 
 # --- the steps of test
 
@@ -95,10 +109,14 @@ staticcheck: ## looks for mistakes with staticcheck, pinned, in every module (st
 rules: ## holds the repository to its own rules: who imports whom, what is documented, how long things may get
 	@$(STEP); go test -count=1 ./internal/rules
 
-unit: ## runs all tests of every module, with the race detector where there is a C compiler
+unit: ## runs all tests of every module with real brokers, and the race detector where there is a C compiler
 	@$(STEP); $(RACE); \
 	echo '   compiling first (SQLite in pure Go takes its time), so that no test measures a compiler'; \
 	$(call each,go build $$race -o /dev/null ./...); \
+	$(BROKERS) $(MAKE) --no-print-directory unit-tests
+
+unit-tests: ## is what unit does once the brokers are up; alone, the tests that need one are skipped
+	@$(STEP); $(RACE); \
 	$(call each,go test $$race -vet=off -p $(PARALLEL) -timeout 15m $(TESTFLAGS) ./...)
 
 # --- for those who change things

@@ -142,6 +142,9 @@ func (d debian) obtain(ctx context.Context, say io.Writer, recipes []recipe) (ma
 		}
 		found[r.name] = p
 	}
+	if ctx.Err() != nil {
+		return nil, context.Cause(ctx) // what was not found then may be there
+	}
 	if len(missing) == 0 {
 		return found, nil
 	}

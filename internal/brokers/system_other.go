@@ -31,3 +31,5 @@ func terminateAll(pid int) error { return killAll(pid) }
 func pauseAll(int) error { return errors.ErrUnsupported }
 
 func resumeAll(int) error { return errors.ErrUnsupported }
+
+func exitCode(state *os.ProcessState) int { return state.ExitCode() }

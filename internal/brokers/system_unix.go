@@ -37,3 +37,11 @@ func signalAll(pid int, signal syscall.Signal) error {
 	}
 	return nil
 }
+
+// exitCode is the code of a process that has ended, as a shell would give it.
+func exitCode(state *os.ProcessState) int {
+	if status, ok := state.Sys().(syscall.WaitStatus); ok && status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return state.ExitCode()
+}

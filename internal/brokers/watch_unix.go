@@ -10,12 +10,15 @@ import (
 
 // watching waits until its input ends, which is when its owner has died, since nobody
 // else has the other end, and then takes the site down. What is read are the numbers of
-// running servers, each the leader of its group.
+// running servers, each the leader of its group. A site of which something cannot be
+// killed stays for the next run to look at. (Not every shell's kill knows "--".)
 const watching = `
 trap '' HUP INT QUIT TERM
 while read -r _; do :; done
 if [ -r "$1/` + serversFile + `" ]; then
-	while read -r pid _; do kill -KILL -- "-$pid"; done <"$1/` + serversFile + `"
+	while read -r pid _; do
+		kill -9 "-$pid" || ! kill -0 "-$pid" || exit
+	done <"$1/` + serversFile + `"
 fi
 [ ! -r "$1/` + composeFile + `" ] || docker compose -f "$1/` + composeFile + `" down --volumes --timeout 0
 rm -rf -- "$1"

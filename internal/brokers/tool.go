@@ -1,0 +1,243 @@
+package brokers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"os/signal"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const usage = `run [-only BROKER,…] -- COMMAND…   starts the brokers, runs the command, takes them down
+run [-only BROKER,…] up            starts the brokers, prints their environment, leaves them up
+run down                           takes down what "up" left up`
+
+// recipes returns all brokers that there are.
+func recipes() []recipe { return []recipe{redisRecipe()} }
+
+// Tool is the program in folder run: it starts brokers for a command, or for a
+// developer. What it has to tell goes to say; only the environment of "up" goes to out.
+// It returns the code to exit with, which is that of the command if there is one.
+func Tool(args []string, out, say io.Writer) int {
+	signals := make(chan os.Signal, 8)
+	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
+		if !signal.Ignored(s) { // by nohup, for example
+			signal.Notify(signals, s)
+		}
+	}
+	defer signal.Stop(signals)
+	t := tool{out: out, say: say, signals: signals, system: thisDebian()}
+	code, err := t.do(args)
+	if err != nil {
+		fmt.Fprintf(say, "brokers: %v\n", err)
+	}
+	return code
+}
+
+type tool struct {
+	out, say io.Writer
+	signals  chan os.Signal
+	system   debian
+	recipes  []recipe
+	only     []string
+}
+
+const wrongUsage = 2
+
+func (t *tool) do(args []string) (int, error) {
+	words, command, _ := cut(args, "--")
+	t.recipes = recipes()
+	if len(words) > 1 && words[0] == "-only" {
+		if err := t.choose(words[1]); err != nil {
+			return wrongUsage, err
+		}
+		words = words[2:]
+	}
+	switch verb := strings.Join(words, " "); {
+	case verb == "" && len(command) > 0:
+		return t.run(command)
+	case verb == "up" && command == nil:
+		return code(t.up())
+	case verb == "down" && command == nil && t.only == nil:
+		return code(t.down())
+	}
+	return wrongUsage, errors.New("usage:\n" + usage)
+}
+
+// cut divides words at the first one that is sep.
+func cut(words []string, sep string) (before, after []string, found bool) {
+	i := slices.Index(words, sep)
+	if i < 0 {
+		return words, nil, false
+	}
+	return words[:i], words[i+1:], true
+}
+
+func code(err error) (int, error) {
+	if err != nil {
+		return 1, err
+	}
+	return 0, nil
+}
+
+// choose keeps the recipes with these names, which have commas between them.
+func (t *tool) choose(names string) error {
+	var chosen []recipe
+	for name := range strings.SplitSeq(names, ",") {
+		i := slices.IndexFunc(t.recipes, func(r recipe) bool { return strings.EqualFold(r.name, name) })
+		if i < 0 {
+			return fmt.Errorf("no broker is called %q", name)
+		}
+		chosen = append(chosen, t.recipes[i])
+		t.only = append(t.only, strings.ToLower(name))
+	}
+	t.recipes = chosen
+	return nil
+}
+
+// required is the value of the variable that says that brokers are there.
+func (t *tool) required() string {
+	if t.only == nil {
+		return "1"
+	}
+	return strings.Join(t.only, ",")
+}
+
+// shared is a server that the tests of a run share.
+type shared struct {
+	recipe recipe
+	server *Server
+}
+
+// run starts the brokers, runs the command with their addresses, and takes them down
+// again, whatever happens to the command.
+func (t *tool) run(command []string) (int, error) {
+	all, err := t.start(t.recipes)
+	if err != nil {
+		return 1, err
+	}
+	ended, err := t.command(command, t.environment(all))
+	for _, s := range all {
+		err = errors.Join(err, s.server.on.close())
+	}
+	if err != nil && ended == 0 {
+		ended = 1
+	}
+	return ended, err
+}
+
+func (t *tool) environment(all []shared) []string {
+	variables := []string{Required + "=" + t.required()}
+	for _, s := range all {
+		variables = append(variables, s.recipe.variable+"="+s.server.Addr())
+	}
+	return variables
+}
+
+// command runs a command and passes on the signals that it should have. A Ctrl-C reaches
+// it twice then, which does no harm: the terminal sends it to both.
+func (t *tool) command(words, variables []string) (int, error) {
+	cmd := exec.Command(words[0], words[1:]...)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, t.out, t.say
+	cmd.Env = append(os.Environ(), variables...)
+	if err := cmd.Start(); err != nil {
+		return 1, fmt.Errorf("start the command: %w", err)
+	}
+	done := make(chan error, 1)
+	go func() { done <- cmd.Wait() }()
+	for {
+		select {
+		case s := <-t.signals:
+			_ = cmd.Process.Signal(s) // it may have ended
+		case err := <-done:
+			var exit *exec.ExitError
+			if errors.As(err, &exit) {
+				return exitCode(exit.ProcessState), nil
+			}
+			return code(err)
+		}
+	}
+}
+
+// start starts the shared servers, all at once, and says in one line what they are. A
+// signal stops it.
+func (t *tool) start(recipes []recipe) ([]shared, error) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	defer cancel(nil)
+	starting := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case s := <-t.signals:
+			cancel(fmt.Errorf("stopped by a signal: %v", s))
+		case <-starting:
+		}
+	}()
+	defer func() {
+		close(starting)
+		<-stopped
+	}()
+	if err := t.system.restore(); err != nil {
+		return nil, err
+	}
+	if err := sweep(ctx); err != nil {
+		// It concerns an earlier run, and must not stop this one.
+		fmt.Fprintf(t.say, "brokers: what an earlier run left could not be taken down: %v\n", err)
+	}
+	programs, err := t.system.obtain(ctx, t.say, recipes)
+	if err != nil {
+		return nil, err
+	}
+	return t.share(ctx, recipes, programs)
+}
+
+func (t *tool) share(ctx context.Context, recipes []recipe, programs map[string]program) ([]shared, error) {
+	type started struct {
+		server *Server
+		line   string
+		err    error
+	}
+	results := make([]chan started, len(recipes))
+	for i, r := range recipes {
+		results[i] = make(chan started, 1)
+		go func() {
+			began := time.Now()
+			p := programs[r.name]
+			server, err := r.share(ctx, p)
+			if err != nil {
+				results[i] <- started{err: err}
+				return
+			}
+			results[i] <- started{server: server, line: fmt.Sprintf("%s on %s from %s, up in %.1f s",
+				r.name, server.Addr(), p, time.Since(began).Seconds())}
+		}()
+	}
+	var all []shared
+	var lines []string
+	var errs []error
+	for i, r := range recipes {
+		result := <-results[i]
+		if errs = append(errs, result.err); result.err != nil {
+			continue
+		}
+		all = append(all, shared{r, result.server})
+		lines = append(lines, result.line)
+	}
+	if err := errors.Join(errs...); err != nil {
+		for _, s := range all {
+			err = errors.Join(err, s.server.on.close())
+		}
+		return nil, err
+	}
+	if len(lines) > 0 {
+		fmt.Fprintf(t.say, "brokers: %s\n", strings.Join(lines, "; "))
+	}
+	return all, nil
+}
