@@ -1,5 +1,10 @@
 package embedded
 
+import (
+	"cmp"
+	"slices"
+)
+
 // arrivals are the jobs that a transaction brings. They are written together at
 // its end, many rows a statement. Those without a key that a waiting receiver takes
 // at once are never ready in between.
@@ -31,9 +36,9 @@ func (a *arrivals) add(e *entry) {
 func (a *arrivals) flush() {
 	t := a.t
 	if len(a.plain) > 0 {
+		a.sort()
 		a.number(a.plain)
 		t.insertJobs(a.plain)
-		a.sort()
 	}
 	if len(a.keyed) > 0 {
 		a.number(a.keyed)
@@ -46,14 +51,18 @@ func (a *arrivals) flush() {
 	a.plain, a.keyed, a.held = nil, nil, nil
 }
 
-// sort divides the plain jobs by queue.
+// sort divides the plain jobs by queue. Those of a queue get consecutive numbers, so
+// that whoever starts them can end them together.
 func (a *arrivals) sort() {
-	if a.fresh == nil {
-		a.fresh = make(map[int64][]*entry, 4)
-	}
-	for _, e := range a.plain {
-		a.fresh[e.q] = append(a.fresh[e.q], e)
-		a.t.lanes[e.q] = true
+	slices.SortStableFunc(a.plain, func(x, y *entry) int { return cmp.Compare(x.q, y.q) })
+	a.fresh = make(map[int64][]*entry, 4)
+	for rest := a.plain; len(rest) > 0; {
+		q, n := rest[0].q, 1
+		for n < len(rest) && rest[n].q == q {
+			n++
+		}
+		a.fresh[q], rest = rest[:n], rest[n:]
+		a.t.lanes[q] = true
 	}
 }
 

@@ -1,6 +1,9 @@
 package embedded
 
-import "slices"
+import (
+	"iter"
+	"slices"
+)
 
 // batch is what the writer puts into one transaction.
 type batch struct {
@@ -31,26 +34,23 @@ func (b *batch) empty() bool {
 	return len(b.settlements)+len(b.errands)+len(b.extensions)+len(b.publications)+len(b.receptions) == 0
 }
 
-// pieces lists all. Receivers come first, because what they start is what keeps
+// pieces are all of them. Receivers come first, because what they start is what keeps
 // the next transaction full.
-func (b *batch) pieces() []piece {
-	var all []piece
-	for _, p := range b.receptions {
-		all = append(all, p)
+func (b *batch) pieces() iter.Seq[piece] {
+	return func(yield func(piece) bool) {
+		_ = each(b.receptions, yield) && each(b.extensions, yield) && each(b.settlements, yield) &&
+			each(b.errands, yield) && each(b.publications, yield)
 	}
-	for _, p := range b.extensions {
-		all = append(all, p)
+}
+
+// each yields the elements of a list, and reports whether to go on.
+func each[P piece](list []P, yield func(piece) bool) bool {
+	for _, p := range list {
+		if !yield(p) {
+			return false
+		}
 	}
-	for _, p := range b.settlements {
-		all = append(all, p)
-	}
-	for _, p := range b.errands {
-		all = append(all, p)
-	}
-	for _, p := range b.publications {
-		all = append(all, p)
-	}
-	return all
+	return true
 }
 
 // apply does everything in a transaction, in the order in which it helps: what
@@ -83,7 +83,7 @@ func (b *batch) promotes(s *store) bool {
 
 // finish tells all what became of the transaction.
 func (b *batch) finish(w *writer, err error) {
-	for _, p := range b.pieces() {
+	for p := range b.pieces() {
 		p.finish(w, err)
 	}
 }
@@ -93,7 +93,7 @@ func (b *batch) finish(w *writer, err error) {
 func (b *batch) byNeed() (light, heavy, publications *batch) {
 	light, heavy, publications = new(batch), new(batch), &batch{publications: b.publications}
 	b.publications = nil
-	for _, p := range b.pieces() {
+	for p := range b.pieces() {
 		if p.light() {
 			light.add(p)
 		} else {

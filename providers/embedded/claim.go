@@ -30,6 +30,15 @@ type claimed struct {
 	body                    []byte
 }
 
+// add takes a job in, and returns errEnough when there are as many as wanted.
+func (s *starting) add(c claimed, most int) error {
+	s.list = append(s.list, c)
+	if len(s.list) >= most {
+		return errEnough
+	}
+	return nil
+}
+
 func newReception(s *subscription, lanes []int64, most int) *reception {
 	return &reception{request: s.store.writer.newRequest(), sub: s, lanes: lanes, most: most, sweep: true, early: make(chan starting, 1)}
 }
@@ -121,14 +130,12 @@ func (r *reception) takeOver(t *transaction) {
 			break
 		}
 		t.query(sqlLapsed, []any{t.now, q}, func(rows *sql.Rows) error {
-			if len(r.got.list) >= r.most {
-				return errEnough
-			}
 			var c claimed
-			err := rows.Scan(&c.n, &c.q, &c.pos, &c.key, &c.crashes, &c.body)
+			if err := rows.Scan(&c.n, &c.q, &c.pos, &c.key, &c.crashes, &c.body); err != nil {
+				return err
+			}
 			c.crashes++
-			r.got.list = append(r.got.list, c)
-			return err
+			return r.got.add(c, r.most)
 		})
 	}
 	if len(r.got.list) > 0 {
@@ -151,29 +158,24 @@ func (r *reception) start(t *transaction, q int64) {
 // startReady starts what is ready in one lane.
 func (r *reception) startReady(t *transaction, q int64) {
 	before := len(r.got.list)
-	var last int64
+	var c claimed // read here, because what is scanned into is on the heap
+	var key sql.NullInt64
 	var ghosts []int64
 	t.query(sqlWaiting, []any{q}, func(rows *sql.Rows) error {
-		if len(r.got.list) >= r.most {
-			return errEnough
-		}
-		c := claimed{q: q}
-		var key sql.NullInt64
-		err := rows.Scan(&c.n, &c.pos, &key, &c.body)
-		last = c.pos
-		if !key.Valid {
-			ghosts = append(ghosts, c.n)
+		if err := rows.Scan(&c.n, &c.pos, &key, &c.body); err != nil {
 			return err
 		}
-		c.key = key.Int64
-		r.got.list = append(r.got.list, c)
-		return err
+		if !key.Valid {
+			ghosts = append(ghosts, c.n)
+			return nil
+		}
+		return r.got.add(claimed{n: c.n, q: q, pos: c.pos, key: key.Int64, body: c.body}, r.most)
 	})
 	if len(r.got.list)+len(ghosts) == before {
 		return
 	}
-	t.exec(sqlStart, r.fence(t), t.after(r.sub.lease), q, last)
-	t.exec(sqlStarted, q, last)
+	t.exec(sqlStart, r.fence(t), t.after(r.sub.lease), q, c.pos)
+	t.exec(sqlStarted, q, c.pos)
 	if len(ghosts) > 0 {
 		r.dropGhosts(t, q, ghosts)
 	}
@@ -181,7 +183,9 @@ func (r *reception) startReady(t *transaction, q int64) {
 
 // dropGhosts removes places in a queue that have no job.
 func (r *reception) dropGhosts(t *transaction, q int64, ghosts []int64) {
-	t.exec(sqlDropRuns, numbers(ghosts, same))
+	for _, n := range ghosts {
+		t.exec(sqlEndRuns, n, n, r.got.run)
+	}
 	t.tally(q).depth -= int64(len(ghosts))
 	t.events = append(t.events, provider.Event{
 		Kind: provider.Ghost, Queue: r.sub.name(q), Count: int64(len(ghosts)), Message: "waiting jobs that are not in the file were removed",

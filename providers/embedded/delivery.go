@@ -20,6 +20,8 @@ type delivery struct {
 	key     int64
 	crashes int64 // counted since the record was written
 
+	endedIn int64 // the transaction that ended it, by serial; the writer's
+
 	mu       sync.Mutex
 	kind     ending // fixed by the first settlement
 	state    state

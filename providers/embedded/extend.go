@@ -8,7 +8,10 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
-const sqlExtend = "update running set lease = ? where n in (select value from json_each(?))"
+const (
+	sqlFindRuns = "select n, run from running where n in (select value from json_each(?))"
+	sqlExtend   = "update running set lease = ? where n in (select value from json_each(?))"
+)
 
 var errNotOurs = errors.New("the delivery is not of this subscription")
 
@@ -49,7 +52,7 @@ func (t *transaction) extend(list []*extension) {
 			e.staged[i] = nil
 			if runs[d.n] == d.run {
 				alive = append(alive, d)
-			} else if t.settled[d.n] != d.run {
+			} else if d.endedIn != t.serial {
 				e.staged[i] = provider.ErrLeaseLost
 			}
 		}

@@ -54,7 +54,7 @@ func (w *writer) oneByOne(b *batch) {
 	for _, r := range b.receptions {
 		r.sweep = true
 	}
-	all, receivers := b.pieces(), len(b.receptions)
+	all, receivers := slices.Collect(b.pieces()), len(b.receptions)
 	for _, p := range slices.Concat(all[receivers:], all[:receivers]) {
 		single := new(batch)
 		single.add(p)

@@ -176,9 +176,12 @@ func (t *transaction) forget(token int64, list []int64) {
 	if len(held) == 0 {
 		return
 	}
-	gone := numbers(held, func(h heldRow) int64 { return h.n })
-	t.exec(sqlDropDue, gone)
-	t.exec(sqlDropJobs, gone)
+	gone := make([]int64, len(held))
+	for i, h := range held {
+		gone[i] = h.n
+	}
+	t.exec(sqlDropDue, numbers(gone, same))
+	t.dropJobs(gone)
 	for _, h := range held {
 		t.forgotten(h)
 	}

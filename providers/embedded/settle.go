@@ -1,7 +1,7 @@
 package embedded
 
 import (
-	"database/sql"
+	"cmp"
 	"slices"
 	"time"
 
@@ -48,18 +48,14 @@ func (s *settlement) finish(_ *writer, err error) {
 }
 
 const (
-	sqlFindRuns = "select n, run from running where n in (select value from json_each(?))"
-	sqlDropRuns = "delete from running where n in (select value from json_each(?))"
-	sqlEndRuns  = sqlDropRuns + " returning n, run, q, lease, crashes, pos"
-	sqlRunAgain = "insert into running (n, run, q, lease, crashes, pos) values (?, ?, ?, ?, ?, ?)"
-	sqlDropJobs = "delete from job where n in (select value from json_each(?))"
-	sqlSetBody  = "update job set body = ? where n = ?"
+	sqlCountRuns = "select count(*) from running where n between ? and ? and run = ?"
+	sqlEndRuns   = "delete from running where n between ? and ? and run = ?"
+	sqlDropJobs  = "delete from job where n between ? and ?"
+	sqlSetBody   = "update job set body = ? where n = ?"
 )
 
-func settlementJob(s *settlement) int64 { return s.d.n }
-
-// settle does all settlements of a batch. A run whose number is not the one on
-// record is no longer its worker's.
+// settle does all settlements of a batch. A run that is not on record is no longer
+// its worker's.
 func (t *transaction) settle(list []*settlement) {
 	wanted := make([]*settlement, 0, len(list))
 	for _, s := range list {
@@ -67,24 +63,14 @@ func (t *transaction) settle(list []*settlement) {
 			wanted = append(wanted, s)
 		}
 	}
-	if len(wanted) == 0 {
-		return
-	}
-	runs := t.endRuns(wanted)
-	t.settled = make(map[int64]int64, len(wanted))
-	gone := make([]*settlement, 0, len(wanted))
+	t.endRuns(wanted)
+	gone := make([]int64, 0, len(wanted))
 	for _, s := range wanted {
-		if s.own = t.late(s, runs); s.own != nil {
-			continue
-		}
-		t.settled[s.d.n] = s.d.run
-		if t.end(s) {
-			gone = append(gone, s)
+		if s.own == nil && t.end(s) {
+			gone = append(gone, s.d.n)
 		}
 	}
-	if len(gone) > 0 {
-		t.exec(sqlDropJobs, numbers(gone, settlementJob))
-	}
+	t.dropJobs(gone)
 }
 
 // refuse says why a settlement is not to be done, whosever the run is.
@@ -106,46 +92,70 @@ func (t *transaction) refuse(s *settlement) error {
 	return nil
 }
 
-// late says why a settlement comes too late.
-func (t *transaction) late(s *settlement, runs map[int64]int64) error {
-	switch {
-	case runs[s.d.n] != s.d.run:
-		return &provider.LostError{Stored: s.d.storedEarlier()}
-	case t.settled[s.d.n] == s.d.run:
-		return provider.ErrSettled
+// endRuns removes the runs of these settlements from the table, and refuses those
+// whose run is not there. Jobs that start together have consecutive numbers, and often
+// end together: one statement removes a stretch of them, at a fifth of what each would
+// cost alone.
+func (t *transaction) endRuns(list []*settlement) {
+	sorted := slices.Clone(list)
+	slices.SortStableFunc(sorted, func(a, b *settlement) int {
+		return cmp.Or(cmp.Compare(a.d.run, b.d.run), cmp.Compare(a.d.n, b.d.n))
+	})
+	for rest := sorted; len(rest) > 0; {
+		n := 1
+		for n < len(rest) && rest[n].d.run == rest[0].d.run && rest[n].d.n == rest[n-1].d.n+1 {
+			n++
+		}
+		if !t.endTogether(rest[:n]) {
+			t.endEach(rest[:n])
+		}
+		rest = rest[n:]
 	}
-	return nil
 }
 
-// runRow is a row of running.
-type runRow struct{ n, run, q, lease, crashes, pos int64 }
-
-// endRuns removes the runs of these settlements from the table, and returns the run
-// of each job that had one. A run that none of them is for is put back: to look for
-// those first would cost every settlement.
-func (t *transaction) endRuns(list []*settlement) map[int64]int64 {
-	wanted := make(map[int64]int64, len(list)) // the runs that are settled, by job
+// endTogether ends a stretch, if all of its runs are there.
+func (t *transaction) endTogether(list []*settlement) bool {
+	if len(list) == 1 {
+		return false
+	}
+	first, last := list[0].d, list[len(list)-1].d
+	var there int
+	t.row(sqlCountRuns, []any{first.n, last.n, first.run}, &there)
+	if there != len(list) {
+		return false
+	}
+	t.exec(sqlEndRuns, first.n, last.n, first.run)
 	for _, s := range list {
-		wanted[s.d.n] = s.d.run
+		s.d.endedIn = t.serial
 	}
-	runs := make(map[int64]int64, len(list))
-	var others []runRow
-	t.query(sqlEndRuns, []any{numbers(list, settlementJob)}, func(rows *sql.Rows) error {
-		var r runRow
-		err := rows.Scan(&r.n, &r.run, &r.q, &r.lease, &r.crashes, &r.pos)
-		runs[r.n] = r.run
-		if wanted[r.n] != r.run {
-			others = append(others, r)
-		}
-		return err
-	})
-	t.wrote = true
-	for _, r := range others {
-		if !slices.ContainsFunc(list, func(s *settlement) bool { return s.d.n == r.n && s.d.run == r.run }) {
-			t.exec(sqlRunAgain, r.n, r.run, r.q, r.lease, r.crashes, r.pos)
+	return true
+}
+
+// endEach ends the runs that are there.
+func (t *transaction) endEach(list []*settlement) {
+	for _, s := range list {
+		switch d := s.d; {
+		case d.endedIn == t.serial:
+			s.own = provider.ErrSettled // twice in one batch
+		case t.exec(sqlEndRuns, d.n, d.n, d.run) == 0:
+			s.own = &provider.LostError{Stored: d.storedEarlier()}
+		default:
+			d.endedIn = t.serial
 		}
 	}
-	return runs
+}
+
+// dropJobs removes jobs that stand nowhere any more. It sorts the list.
+func (t *transaction) dropJobs(list []int64) {
+	slices.Sort(list)
+	for len(list) > 0 {
+		n := 1
+		for n < len(list) && list[n] == list[n-1]+1 {
+			n++
+		}
+		t.exec(sqlDropJobs, list[0], list[n-1])
+		list = list[n:]
+	}
 }
 
 // end does one settlement, and reports whether the job leaves the table.

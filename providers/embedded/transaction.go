@@ -15,6 +15,7 @@ import (
 // reads straight down, and must keep what it finds out apart until the commit.
 type transaction struct {
 	w      *writer
+	serial int64 // which of this process it is, those that rolled back counted
 	now    int64 // the store's clock, in nanoseconds
 	seq    int64 // the last number taken
 	stored int64 // what the file has of it
@@ -28,7 +29,6 @@ type transaction struct {
 	wrote    bool             // a statement changed something
 	grew     bool             // it needed room in the file
 	stir     bool             // other processes may wait for something here
-	settled  map[int64]int64  // jobs settled here, and their runs
 	letters  int64            // dead letters, -1 if not counted yet
 	mostDead int64            // how many there may be, known if letters is
 	events   []provider.Event // to be told of when it is on record
@@ -62,8 +62,9 @@ func (w *writer) begin() (*transaction, error) {
 	if _, err := w.stmtExec("begin immediate"); err != nil {
 		return nil, err
 	}
+	w.serial++
 	t := &transaction{
-		w: w, now: w.store.in.now(), letters: -1,
+		w: w, serial: w.serial, now: w.store.in.now(), letters: -1,
 		tallies: make(map[int64]*tally, 4), lanes: make(map[int64]bool, 4),
 	}
 	t.incoming.t = t

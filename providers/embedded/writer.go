@@ -22,6 +22,7 @@ type writer struct {
 	insert insertings
 	args   []any                // of the statement that inserts rows
 	queues map[scopedName]int64 // those on record
+	serial int64                // of the last transaction
 	turn   turnstile
 	parked parked
 	upkeep upkeep

@@ -1,0 +1,101 @@
+package embedded
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// togetherIn has calls wait for the writer until there are count of them, so that
+// they share a transaction.
+func togetherIn(t *testing.T, s *store, armed *atomic.Bool, hold chan<- struct{}, entered <-chan struct{}, calls ...func() error) []error {
+	t.Helper()
+	armed.Store(true)
+	go s.Publish(t.Context(), []provider.Job{job("first", onQueue("other"))}, provider.PublishOptions{})
+	<-entered
+	results := make([]error, len(calls))
+	ended := make(chan struct{})
+	for i, call := range calls {
+		go func() {
+			results[i] = call()
+			ended <- struct{}{}
+		}()
+		waitFor(t, "the call to wait", func() bool {
+			s.writer.mu.Lock()
+			defer s.writer.mu.Unlock()
+			return len(s.writer.waiting) == i+1
+		})
+	}
+	close(hold)
+	for range calls {
+		<-ended
+	}
+	return results
+}
+
+// TestSettlementsOfOneTransaction settles jobs with consecutive numbers together:
+// all of them, and such that some were lost or are settled twice.
+func TestSettlementsOfOneTransaction(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		lost  []int // whose lease ended, and whom another worker has
+		order []int // in which they are settled
+		want  []error
+	}{
+		"all":           {order: []int{0, 1, 2, 3}, want: make([]error, 4)},
+		"out of order":  {order: []int{3, 0, 2}, want: make([]error, 3)},
+		"one was lost":  {lost: []int{1}, order: []int{0, 1, 2, 3}, want: []error{nil, provider.ErrLeaseLost, nil, nil}},
+		"all were lost": {lost: []int{0, 1, 2, 3}, order: []int{2, 1, 0}, want: []error{provider.ErrLeaseLost, provider.ErrLeaseLost, provider.ErrLeaseLost}},
+		"one twice":     {order: []int{1, 0, 1, 2}, want: []error{nil, nil, provider.ErrSettled, nil}},
+		"one lost, and twice": {lost: []int{1}, order: []int{1, 0, 1, 2},
+			want: []error{provider.ErrLeaseLost, nil, provider.ErrLeaseLost, nil}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var armed atomic.Bool
+			hold, entered := make(chan struct{}), make(chan struct{}, 1)
+			hook := holdAt("applied", hold, entered)
+			s := openAt(t, filepath.Join(t.TempDir(), "jobs.db"), Config{}, internals{hook: func(point string) {
+				if armed.Load() {
+					hook(point)
+				}
+			}})
+			publish(t, s, job("0"), job("1"), job("2"), job("3"))
+			got := mustReceive(t, subscribe(t, s), 4)
+			for _, i := range c.lost {
+				err := s.do(t.Context(), func(tx *transaction) error {
+					tx.exec("update running set run = ? where n = ?", tx.next(), got[i].(*delivery).n)
+					return nil
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			calls := make([]func() error, len(c.order))
+			for i, which := range c.order {
+				calls[i] = func() error { return got[which].Ack(t.Context(), []provider.Job{job(fmt.Sprint("next of ", which))}) }
+			}
+			acked := 0
+			for i, err := range togetherIn(t, s, &armed, hold, entered, calls...) {
+				if !errors.Is(err, c.want[i]) {
+					t.Errorf("settling %d: %v; want %v", c.order[i], err, c.want[i])
+				}
+				if err == nil {
+					acked++
+				}
+			}
+			wantStats(t, s, "q", int64(acked), int64(4-acked), 0, 0)
+			seen := drain(t, s, "q", 300*time.Millisecond)
+			for i, which := range c.order {
+				if next := fmt.Sprint("next of ", which); seen[next] > 1 || (c.want[i] == nil) && seen[next] == 0 {
+					t.Errorf("%s came %d times; want it once if its parent was settled", next, seen[next])
+				}
+			}
+		})
+	}
+}
