@@ -1,6 +1,7 @@
 # The workshop of Backstage: everything here needs Go, make, a POSIX shell and the
-# Go module proxy, and nothing else. Every target says what it does as it runs, and
-# a step that fails is named; `make -k test` goes on after a failure.
+# Go module proxy, and the tests need brokers' programs (CONTRIBUTING.md says which).
+# Every target says what it does as it runs, and a step that fails is named;
+# `make -k test` goes on after a failure.
 
 # The linter, pinned: a new release must not turn an old commit red.
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2

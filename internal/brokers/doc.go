@@ -26,8 +26,11 @@
 // has died of whatever, SIGKILL included. If that process is killed too, or cannot be
 // had (Windows), the next run of the tool finds the folder, sees that the owner is gone,
 // and kills what is left in it: only processes that have the number and the time of
-// birth on record. A machine that loses its power between the start of a server and the
-// note of its number leaves nothing behind, since the server is gone as well.
+// birth on record. On Windows nobody can tell, and nothing is killed.
+//
+// Two moments are not covered: an owner that is killed after a server was started and
+// before its number is on record, which are some microseconds; and one that is killed
+// while Docker still fetches an image for it.
 //
 // Only what `make brokers` started stays up, until `make brokers-down`.
 //

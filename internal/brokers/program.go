@@ -12,12 +12,14 @@ import (
 
 // recipe is what has to be known of a broker.
 type recipe struct {
-	name     string   // in sentences
-	variable string   // of the environment, which has the address
-	program  string   // the name of the command
-	oldest   string   // the first version that will do
-	packages []string // of Debian and Ubuntu
-	image    string   // of Docker
+	name     string // in sentences
+	variable string // of the environment, which has the address
+	remedy   string // what to install, for whom nothing else helps
+	// installed finds the program if it is installed and new enough.
+	installed func(ctx context.Context) (program, error)
+	packages  []string // of Debian and Ubuntu
+	image     string   // of Docker
+	command   string   // the program's name in the image
 	// share starts the server that all tests of a run share.
 	share func(ctx context.Context, p program) (*Server, error)
 }
@@ -75,14 +77,13 @@ func (r recipe) find(ctx context.Context) (program, error) {
 	}
 	noDocker := composes(ctx)
 	if noDocker == nil {
-		return program{path: r.program, image: r.image}, nil
+		return program{path: r.command, image: r.image}, nil
 	}
 	return program{}, r.missing(notInstalled, noDocker)
 }
 
 func (r recipe) missing(tried ...error) *MissingError {
-	missing := &MissingError{Broker: r.name, Remedy: fmt.Sprintf(
-		"install %s %s or newer so that %s is in the PATH, or start Docker", r.name, r.oldest, r.program)}
+	missing := &MissingError{Broker: r.name, Remedy: r.remedy + ", or start Docker"}
 	for _, err := range tried {
 		missing.Tried = append(missing.Tried, err.Error())
 	}
@@ -92,22 +93,26 @@ func (r recipe) missing(tried ...error) *MissingError {
 // asking is how long a command may take to say which version it is.
 const asking = 10 * time.Second
 
-func (r recipe) installed(ctx context.Context) (program, error) {
-	path, err := exec.LookPath(r.program)
-	if err != nil {
-		return program{}, fmt.Errorf("%s is not in the PATH", r.program)
+// inPath finds an installed program by its name, if it says with --version that it is
+// new enough.
+func inPath(name, oldest string) func(ctx context.Context) (program, error) {
+	return func(ctx context.Context) (program, error) {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			return program{}, fmt.Errorf("%s is not in the PATH", name)
+		}
+		ctx, cancel := context.WithTimeout(ctx, asking)
+		defer cancel()
+		out, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
+		if err != nil {
+			return program{}, fmt.Errorf("%s --version: %w", path, err)
+		}
+		version := regexp.MustCompile(`\d+(\.\d+)+`).FindString(string(out))
+		if !reaches(version, oldest) {
+			return program{}, fmt.Errorf("%s is version %q, and %s is the oldest that will do", path, version, oldest)
+		}
+		return program{path: path, version: version}, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, asking)
-	defer cancel()
-	out, err := exec.CommandContext(ctx, path, "--version").CombinedOutput()
-	if err != nil {
-		return program{}, fmt.Errorf("%s --version: %w", path, err)
-	}
-	version := regexp.MustCompile(`\d+(\.\d+)+`).FindString(string(out))
-	if !reaches(version, r.oldest) {
-		return program{}, fmt.Errorf("%s is version %q, and %s is the oldest that will do", path, version, r.oldest)
-	}
-	return program{path: path, version: version}, nil
 }
 
 // reaches compares versions number by number.

@@ -12,8 +12,10 @@ import (
 func redisRecipe() recipe {
 	return recipe{
 		name: "Redis", variable: RedisAddress,
-		program: "redis-server", oldest: "7.0",
-		packages: []string{"redis-server"}, image: "redis:7.2",
+		remedy:    "install Redis 7.0 or newer, so that redis-server is in the PATH",
+		installed: inPath("redis-server", "7.0"),
+		packages:  []string{"redis-server"},
+		image:     "redis:7.2", command: "redis-server",
 		share: func(ctx context.Context, p program) (*Server, error) {
 			r, err := startRedis(ctx, p, RedisOptions{})
 			if err != nil {
@@ -46,8 +48,8 @@ type Redis struct {
 // encrypted.
 func (r *Redis) TLS() *tls.Config { return r.secure.Clone() }
 
-// Close kills the server and removes its folder. Closing twice is fine. Tests need not
-// call it.
+// Close kills the server, and those that were started with it, and removes their folders.
+// Closing twice is fine. Tests need not call it.
 func (r *Redis) Close() error { return r.on.close() }
 
 // ask sends the server one command.

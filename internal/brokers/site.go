@@ -16,8 +16,8 @@ const (
 	firstPort = 10000
 	lastPort  = 19999
 	blockSize = 10
-	// second is what brokers add to a port for a second one, such as a cluster's bus.
-	second = 10000
+	// beside is what brokers add to a port for a second one, such as a cluster's bus.
+	beside = 10000
 )
 
 // site is the place of servers that belong together: a folder and a block of ports
@@ -28,7 +28,7 @@ type site struct {
 	ports int // how many are used
 }
 
-// port returns the port of the i-th server; what it returns plus second is free too.
+// port returns the port of the i-th server; what it returns plus beside is free too.
 func (s *site) port(i int) int { return s.base + i }
 
 func local(port int) string { return net.JoinHostPort("127.0.0.1", strconv.Itoa(port)) }
@@ -86,7 +86,7 @@ func claim(n int) (*site, error) {
 
 func (s *site) free() bool {
 	for i := range s.ports {
-		if !free(s.port(i)) || !free(s.port(i)+second) {
+		if !free(s.port(i)) || !free(s.port(i)+beside) {
 			return false
 		}
 	}

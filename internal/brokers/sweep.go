@@ -100,13 +100,9 @@ func abandoned(dir string) (bool, error) {
 		}
 		return allGone(dir, serversFile)
 	}
-	info, err := os.Stat(filepath.Join(dir, ownerFile))
-	if errors.Is(err, os.ErrNotExist) {
-		info, err = os.Stat(dir)
+	if _, err := os.Stat(filepath.Join(dir, ownerFile)); errors.Is(err, os.ErrNotExist) {
+		info, err := os.Stat(dir)
 		return err == nil && time.Since(info.ModTime()) > settling, nil
-	}
-	if err != nil {
-		return false, err
 	}
 	return allGone(dir, ownerFile)
 }

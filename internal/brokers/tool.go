@@ -51,7 +51,10 @@ type tool struct {
 const wrongUsage = 2
 
 func (t *tool) do(args []string) (int, error) {
-	words, command, _ := cut(args, "--")
+	words, command := args, []string(nil)
+	if i := slices.Index(args, "--"); i >= 0 {
+		words, command = args[:i], args[i+1:]
+	}
 	t.recipes = recipes()
 	if len(words) > 1 && words[0] == "-only" {
 		if err := t.choose(words[1]); err != nil {
@@ -68,15 +71,6 @@ func (t *tool) do(args []string) (int, error) {
 		return code(t.down())
 	}
 	return wrongUsage, errors.New("usage:\n" + usage)
-}
-
-// cut divides words at the first one that is sep.
-func cut(words []string, sep string) (before, after []string, found bool) {
-	i := slices.Index(words, sep)
-	if i < 0 {
-		return words, nil, false
-	}
-	return words[:i], words[i+1:], true
 }
 
 func code(err error) (int, error) {

@@ -182,6 +182,22 @@ func TestNoServerSurvivesAToolThatWasKilled(t *testing.T) {
 	h.empties(w.address)
 }
 
+func TestNoContainerSurvivesAToolThatWasKilled(t *testing.T) {
+	requireProgram(t, redisRecipe())
+	calls := pretend(t)
+	h := newHouse(t)
+	w := h.wait()
+	if err := w.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	h.empties(w.address)
+	_ = w.in.Close()
+	_ = w.cmd.Wait()
+	if called := read(t, calls); !strings.Contains(called, " down --volumes --timeout 0") || !strings.Contains(w.said.String(), "from redis:7.2 through docker compose") {
+		t.Errorf("the tool said %q and docker was called so:\n%s", w.said.String(), called)
+	}
+}
+
 func TestNextRunTakesDownWhatNobodyWatched(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t)

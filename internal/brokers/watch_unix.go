@@ -20,7 +20,7 @@ if [ -r "$1/` + serversFile + `" ]; then
 		kill -9 "-$pid" || ! kill -0 "-$pid" || exit
 	done <"$1/` + serversFile + `"
 fi
-[ ! -r "$1/` + composeFile + `" ] || docker compose -f "$1/` + composeFile + `" down --volumes --timeout 0
+[ ! -r "$1/` + composeFile + `" ] || docker compose --file "$1/` + composeFile + `" down --volumes --timeout 0 || exit
 rm -rf -- "$1"
 rmdir -- "${1%/*}"
 `
