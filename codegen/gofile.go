@@ -3,16 +3,16 @@ package codegen
 import (
 	"fmt"
 	"go/token"
-	"path"
 	"slices"
 	"strings"
+	"unicode"
 
 	"google.golang.org/protobuf/compiler/protogen"
 )
 
 // CheckFile finds what makes the Go of a schema's messages unusable, whatever
-// is generated for its tasks: a package name that is no Go identifier, a file
-// name that Go builds on one system only.
+// is generated for its tasks: a package name that is no Go identifier, an
+// import path that Go does not take, a file name that Go leaves out.
 func CheckFile(file *protogen.File) Diagnostics {
 	var out Diagnostics
 	add := func(pos Position, near, format string, args ...any) {
@@ -25,10 +25,14 @@ func CheckFile(file *protogen.File) Diagnostics {
 		add(goPackage, written, "go_package: %q is no name for a Go package", name)
 	case name == "main":
 		add(goPackage, written, "go_package: package main cannot be imported")
+	case name == "documentation":
+		add(goPackage, written, "go_package: Go leaves out the files of a package documentation; name it otherwise, behind a semicolon")
 	}
-	name := path.Base(file.GeneratedFilenamePrefix)
-	if system := buildSuffix(name); system != "" {
-		add(Position{File: file.Desc.Path(), Line: 1, Column: 1}, "", "Go would build %s.pb.go on %s only; rename the schema so that it does not end in _%s", name, system, system)
+	if err := CheckImportPath(string(file.GoImportPath)); err != nil {
+		add(goPackage, written, "go_package: %q is no import path of Go: %v", string(file.GoImportPath), err)
+	}
+	if bad := badFileName(file.GeneratedFilenamePrefix); bad != "" {
+		add(Position{File: file.Desc.Path(), Line: 1, Column: 1}, "", "%s", bad)
 	}
 	for i, dep := range file.Proto.GetWeakDependency() {
 		out = append(out, Diagnostic{
@@ -38,6 +42,22 @@ func CheckFile(file *protogen.File) Diagnostics {
 		})
 	}
 	return out
+}
+
+// badFileName says why the Go of a schema would be left out for its file's name,
+// "" if it is not.
+func badFileName(prefix string) string {
+	name := prefix[strings.LastIndexByte(prefix, '/')+1:]
+	first, system := (name + ".")[:1], buildSuffix(name)
+	switch {
+	case system != "":
+		return fmt.Sprintf("Go would build %s.pb.go on %s only; rename the schema so that it does not end in _%s", name, system, system)
+	case strings.Contains("._-", first):
+		return fmt.Sprintf("Go leaves out files like %s.pb.go; rename the schema so that it does not begin with %s", name, first)
+	case strings.ContainsFunc(name, unicode.IsControl):
+		return fmt.Sprintf("the file name %q has a control character, and stands in a comment of the generated code", name)
+	}
+	return ""
 }
 
 // buildSuffix returns the operating system or architecture that the go tool

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/compiler/protogen"
@@ -66,6 +67,10 @@ func (l *loader) taskNames(s *Service) {
 		declared[name] = nil
 	}
 	for _, t := range s.Tasks {
+		if slices.Contains(methodsOfGo(), t.GoName) {
+			l.errorf(t.Pos, "task %s becomes a method %s in Go, which go vet takes for that of an interface of the standard library; give the rpc another name",
+				t.desc.Desc.Name(), t.GoName)
+		}
 		if other := tasks[t.GoName]; other != nil {
 			l.clash(t.Pos, other.Pos, "task %s is %s in Go, and so is %s", t.desc.Desc.Name(), t.GoName, other.FullName)
 			continue
@@ -94,4 +99,11 @@ func packageDeclarations() []string {
 // has no Next, but keeps the name, so that its first edge breaks nothing.
 func (t *Task) declarations() []string {
 	return []string{"Register" + t.GoName, t.GoName + "Job", t.GoName + "Next", t.GoName + "Name"}
+}
+
+// methodsOfGo are the methods whose parameters go vet checks in every type that
+// has one of the name, ours and the users' handlers alike.
+func methodsOfGo() []string {
+	return strings.Fields(`GobDecode GobEncode MarshalJSON MarshalXML ReadByte ReadRune
+		UnmarshalJSON UnmarshalXML UnreadByte UnreadRune WriteByte`)
 }

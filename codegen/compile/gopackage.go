@@ -65,8 +65,8 @@ func (c *goPackageChecker) check(f *descriptorpb.FileDescriptorProto, generate b
 		c.found[len(c.found)-1].Near = ""
 	case option == "":
 		complain("the imported schema has no go_package, so its Go package is not known")
-	case !isImportPath(importPath):
-		complain("go_package: %q is no import path of Go; write", importPath)
+	case badImportPath(importPath) != "":
+		complain("go_package: %q is no import path of Go: %s; write", importPath, badImportPath(importPath))
 	case generate && importPath != c.module.path && !strings.HasPrefix(importPath, c.module.path+"/"):
 		complain("go_package: %s is outside of module %s; write", importPath, c.module.path)
 	default:
@@ -93,12 +93,16 @@ func (c *goPackageChecker) consistent(importPath, name string, pos codegen.Posit
 	}
 }
 
-// isImportPath says whether protobuf and Go take an import path: a dot or a
-// slash tells it from a mere name, and ./ and ../ mean nothing to either.
-func isImportPath(p string) bool {
-	first, _, _ := strings.Cut(p, "/")
-	return strings.ContainsAny(p, "./") && first != "" && first != "." && first != ".." && !strings.HasSuffix(p, "/") &&
-		!strings.ContainsAny(p, "\\ \"") && path.Clean(p) == p
+// badImportPath says why protobuf or Go do not take an import path, "" if both
+// do: a dot or a slash tells it from a mere name.
+func badImportPath(p string) string {
+	if !strings.ContainsAny(p, "./") {
+		return "there is neither a dot nor a slash in it"
+	}
+	if err := codegen.CheckImportPath(p); err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // paste returns the line that is missing, computed from go.mod: a folder gen beside

@@ -28,7 +28,7 @@ var importRules = []importRule{
 	{"./templates/...", nil,
 		"templates are text; who fills them in is the command's business"},
 
-	{"./codegen", []string{"./schema/...", "./templates/...", protobuf, "github.com/dave/jennifer/..."},
+	{"./codegen", []string{"./schema/...", "./templates/...", protobuf, "github.com/dave/jennifer/...", "golang.org/x/mod/module"},
 		"the plugin gets its descriptors from protoc and must not carry a compiler"},
 	{"./codegen/...", []string{"./codegen/...", "./schema/...", "./templates/...", protobuf,
 		"github.com/bufbuild/protocompile/...", "go.yaml.in/yaml/v3", "golang.org/x/mod/..."},
