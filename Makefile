@@ -97,15 +97,8 @@ vet-darwin: ## does the same as on macOS: whatever builds for one system only is
 vet-windows: ## does the same as on Windows
 	@$(STEP); export GOOS=windows CGO_ENABLED=0; $(call each,go vet ./...)
 
-# Golden schemas deprecate messages on purpose, and the code generated for them uses
-# these messages: only there SA1019 (use of something deprecated) says nothing.
 staticcheck: ## looks for mistakes with staticcheck, pinned, in every module (staticcheck.conf)
-	@$(STEP); check() { [ $$# -lt 2 ] || go run $(STATICCHECK) "$$@"; }; \
-	for module in $(MODULES); do \
-		echo "   staticcheck ./...   (module $$module)"; cd "$(CURDIR)/$$module"; packages=$$(go list ./...); \
-		check -checks=inherit $$(echo "$$packages" | grep -v /golden/); \
-		check -checks=inherit,-SA1019 $$(echo "$$packages" | grep /golden/); \
-	done
+	@$(STEP); $(call each,go run $(STATICCHECK) ./...)
 
 rules: ## holds the repository to its own rules: who imports whom, what is documented, how long things may get
 	@$(STEP); go test -count=1 ./internal/rules

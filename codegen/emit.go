@@ -76,6 +76,8 @@ type emitter struct {
 	// each task of the service, and one for each foreign task that may follow.
 	specs   map[*Task]string
 	foreign []*Task
+	// deprecated says that the file uses what is deprecated.
+	deprecated bool
 }
 
 func newEmitter(gen *protogen.Plugin, s *Service) *emitter {
@@ -111,6 +113,9 @@ func (e *emitter) source() (string, error) {
 	for _, t := range e.foreign {
 		e.spec(t)
 	}
+	if e.deprecated {
+		e.file.HeaderComment("//lint:file-ignore SA1019 what a schema deprecates stays in use while its tasks do")
+	}
 	var b bytes.Buffer
 	if err := e.file.Render(&b); err != nil {
 		return "", err
@@ -129,5 +134,7 @@ func (e *emitter) declare(doc string, code ...jen.Code) {
 
 // message refers to a message's type in Go, a pointer.
 func (e *emitter) message(m *protogen.Message) *jen.Statement {
-	return e.imports.message(m, e.gen.FilesByPath[m.Location.SourceFile])
+	file := e.gen.FilesByPath[m.Location.SourceFile]
+	e.deprecated = e.deprecated || fileDeprecated(file) || m.Desc.Options().(*descriptorpb.MessageOptions).GetDeprecated()
+	return e.imports.message(m, file)
 }

@@ -6,7 +6,6 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/reflect/protoreflect"
-	"google.golang.org/protobuf/types/descriptorpb"
 )
 
 // maxKeyPath bounds the fields of one path, so that a path through a recursive
@@ -99,7 +98,7 @@ func syntaxComplaint(err error) complaint {
 func deprecatedFields(fields []*protogen.Field) []complaint {
 	var out []complaint
 	for _, f := range fields {
-		if f.Desc.Options().(*descriptorpb.FieldOptions).GetDeprecated() {
+		if fieldDeprecated(f) {
 			out = append(out, complaint{
 				message: fmt.Sprintf("field %q is deprecated", f.Desc.FullName()),
 				near:    string(f.Desc.Name()),

@@ -119,11 +119,28 @@ func TestPresenceIsReadAlikeInAllAPIs(t *testing.T) {
 	}
 }
 
+// A field without a getter that all builds have is read all the same.
+func TestFieldsOfAHybridMessageAreReadInAllBuilds(t *testing.T) {
+	t.Parallel()
+	const all = `text: "t" flag: false small: -1 big: -2 size: 3 bigger: 18446744073709551615 colour: COLOUR_RED `
+	for payload, wantEmpty := range map[string]string{
+		all + `sub { id: "s" }`:        "",
+		all + `sub {}`:                 "sub.id",
+		all:                            "sub.id",
+		`get_text: "t" get_small: "s"`: "text",
+		`text: "t"`:                    "flag",
+	} {
+		job := of(t, hybridtasks.ReverseJob, payload)
+		check(t, payload, job, job.DedupeKey(), "keys.hybrid.KeyTasks.Reverse:t/false/-1/-2/3/18446744073709551615/1/s", wantEmpty)
+	}
+}
+
 func TestNilPayloadsAreRefused(t *testing.T) {
 	t.Parallel()
 	for _, job := range []backstage.Job{
 		opentasks.ExplicitJob((*openkeys.Kinds)(nil)),
 		hybridtasks.ExplicitJob((*hybridkeys.Kinds)(nil)),
+		hybridtasks.ReverseJob((*hybridkeys.Reversed)(nil)),
 		opaquetasks.ExplicitJob((*opaquekeys.Kinds)(nil)),
 		proto2tasks.ExplicitJob((*proto2keys.Kinds)(nil)),
 	} {

@@ -447,6 +447,490 @@ func (b0 Kinds_builder) Build() *Kinds {
 	return m0
 }
 
+// Reversed has fields without a getter that the build tag protoopaque leaves alone.
+type Reversed struct {
+	state         protoimpl.MessageState `protogen:"hybrid.v1"`
+	GetText       *string                `protobuf:"bytes,1,opt,name=get_text,json=getText" json:"get_text,omitempty"`
+	GetFlag       *string                `protobuf:"bytes,2,opt,name=get_flag,json=getFlag" json:"get_flag,omitempty"`
+	GetSmall      *string                `protobuf:"bytes,3,opt,name=get_small,json=getSmall" json:"get_small,omitempty"`
+	GetBig        *string                `protobuf:"bytes,4,opt,name=get_big,json=getBig" json:"get_big,omitempty"`
+	GetSize       *string                `protobuf:"bytes,5,opt,name=get_size,json=getSize" json:"get_size,omitempty"`
+	GetBigger     *string                `protobuf:"bytes,6,opt,name=get_bigger,json=getBigger" json:"get_bigger,omitempty"`
+	GetColour     *string                `protobuf:"bytes,7,opt,name=get_colour,json=getColour" json:"get_colour,omitempty"`
+	GetSub        *string                `protobuf:"bytes,8,opt,name=get_sub,json=getSub" json:"get_sub,omitempty"`
+	Text_         *string                `protobuf:"bytes,9,opt,name=text" json:"text,omitempty"`
+	Flag_         *bool                  `protobuf:"varint,10,opt,name=flag" json:"flag,omitempty"`
+	Small_        *int32                 `protobuf:"varint,11,opt,name=small" json:"small,omitempty"`
+	Big_          *int64                 `protobuf:"zigzag64,12,opt,name=big" json:"big,omitempty"`
+	Size_         *uint32                `protobuf:"fixed32,13,opt,name=size" json:"size,omitempty"`
+	Bigger_       *uint64                `protobuf:"varint,14,opt,name=bigger" json:"bigger,omitempty"`
+	Colour_       *Colour                `protobuf:"varint,15,opt,name=colour,enum=keys.hybrid.Colour" json:"colour,omitempty"`
+	Sub_          *Sub                   `protobuf:"bytes,16,opt,name=sub" json:"sub,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Reversed) Reset() {
+	*x = Reversed{}
+	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reversed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reversed) ProtoMessage() {}
+
+func (x *Reversed) ProtoReflect() protoreflect.Message {
+	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+func (x *Reversed) GetGetText() string {
+	if x != nil && x.GetText != nil {
+		return *x.GetText
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetFlag() string {
+	if x != nil && x.GetFlag != nil {
+		return *x.GetFlag
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetSmall() string {
+	if x != nil && x.GetSmall != nil {
+		return *x.GetSmall
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetBig() string {
+	if x != nil && x.GetBig != nil {
+		return *x.GetBig
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetSize() string {
+	if x != nil && x.GetSize != nil {
+		return *x.GetSize
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetBigger() string {
+	if x != nil && x.GetBigger != nil {
+		return *x.GetBigger
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetColour() string {
+	if x != nil && x.GetColour != nil {
+		return *x.GetColour
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetSub() string {
+	if x != nil && x.GetSub != nil {
+		return *x.GetSub
+	}
+	return ""
+}
+
+func (x *Reversed) Get_Text() string {
+	if x != nil && x.Text_ != nil {
+		return *x.Text_
+	}
+	return ""
+}
+
+// Deprecated: Use Get_Text instead.
+func (x *Reversed) GetText_() string {
+	return x.Get_Text()
+}
+
+func (x *Reversed) Get_Flag() bool {
+	if x != nil && x.Flag_ != nil {
+		return *x.Flag_
+	}
+	return false
+}
+
+// Deprecated: Use Get_Flag instead.
+func (x *Reversed) GetFlag_() bool {
+	return x.Get_Flag()
+}
+
+func (x *Reversed) Get_Small() int32 {
+	if x != nil && x.Small_ != nil {
+		return *x.Small_
+	}
+	return 0
+}
+
+// Deprecated: Use Get_Small instead.
+func (x *Reversed) GetSmall_() int32 {
+	return x.Get_Small()
+}
+
+func (x *Reversed) Get_Big() int64 {
+	if x != nil && x.Big_ != nil {
+		return *x.Big_
+	}
+	return 0
+}
+
+// Deprecated: Use Get_Big instead.
+func (x *Reversed) GetBig_() int64 {
+	return x.Get_Big()
+}
+
+func (x *Reversed) Get_Size() uint32 {
+	if x != nil && x.Size_ != nil {
+		return *x.Size_
+	}
+	return 0
+}
+
+// Deprecated: Use Get_Size instead.
+func (x *Reversed) GetSize_() uint32 {
+	return x.Get_Size()
+}
+
+func (x *Reversed) Get_Bigger() uint64 {
+	if x != nil && x.Bigger_ != nil {
+		return *x.Bigger_
+	}
+	return 0
+}
+
+// Deprecated: Use Get_Bigger instead.
+func (x *Reversed) GetBigger_() uint64 {
+	return x.Get_Bigger()
+}
+
+func (x *Reversed) Get_Colour() Colour {
+	if x != nil && x.Colour_ != nil {
+		return *x.Colour_
+	}
+	return Colour_COLOUR_UNSPECIFIED
+}
+
+// Deprecated: Use Get_Colour instead.
+func (x *Reversed) GetColour_() Colour {
+	return x.Get_Colour()
+}
+
+func (x *Reversed) Get_Sub() *Sub {
+	if x != nil {
+		return x.Sub_
+	}
+	return nil
+}
+
+// Deprecated: Use Get_Sub instead.
+func (x *Reversed) GetSub_() *Sub {
+	return x.Get_Sub()
+}
+
+func (x *Reversed) SetGetText(v string) {
+	x.GetText = &v
+}
+
+func (x *Reversed) SetGetFlag(v string) {
+	x.GetFlag = &v
+}
+
+func (x *Reversed) SetGetSmall(v string) {
+	x.GetSmall = &v
+}
+
+func (x *Reversed) SetGetBig(v string) {
+	x.GetBig = &v
+}
+
+func (x *Reversed) SetGetSize(v string) {
+	x.GetSize = &v
+}
+
+func (x *Reversed) SetGetBigger(v string) {
+	x.GetBigger = &v
+}
+
+func (x *Reversed) SetGetColour(v string) {
+	x.GetColour = &v
+}
+
+func (x *Reversed) SetGetSub(v string) {
+	x.GetSub = &v
+}
+
+func (x *Reversed) Set_Text(v string) {
+	x.Text_ = &v
+}
+
+func (x *Reversed) Set_Flag(v bool) {
+	x.Flag_ = &v
+}
+
+func (x *Reversed) Set_Small(v int32) {
+	x.Small_ = &v
+}
+
+func (x *Reversed) Set_Big(v int64) {
+	x.Big_ = &v
+}
+
+func (x *Reversed) Set_Size(v uint32) {
+	x.Size_ = &v
+}
+
+func (x *Reversed) Set_Bigger(v uint64) {
+	x.Bigger_ = &v
+}
+
+func (x *Reversed) Set_Colour(v Colour) {
+	x.Colour_ = &v
+}
+
+func (x *Reversed) Set_Sub(v *Sub) {
+	x.Sub_ = v
+}
+
+func (x *Reversed) HasGetText() bool {
+	if x == nil {
+		return false
+	}
+	return x.GetText != nil
+}
+
+func (x *Reversed) HasGetFlag() bool {
+	if x == nil {
+		return false
+	}
+	return x.GetFlag != nil
+}
+
+func (x *Reversed) HasGetSmall() bool {
+	if x == nil {
+		return false
+	}
+	return x.GetSmall != nil
+}
+
+func (x *Reversed) HasGetBig() bool {
+	if x == nil {
+		return false
+	}
+	return x.GetBig != nil
+}
+
+func (x *Reversed) HasGetSize() bool {
+	if x == nil {
+		return false
+	}
+	return x.GetSize != nil
+}
+
+func (x *Reversed) HasGetBigger() bool {
+	if x == nil {
+		return false
+	}
+	return x.GetBigger != nil
+}
+
+func (x *Reversed) HasGetColour() bool {
+	if x == nil {
+		return false
+	}
+	return x.GetColour != nil
+}
+
+func (x *Reversed) HasGetSub() bool {
+	if x == nil {
+		return false
+	}
+	return x.GetSub != nil
+}
+
+func (x *Reversed) Has_Text() bool {
+	if x == nil {
+		return false
+	}
+	return x.Text_ != nil
+}
+
+func (x *Reversed) Has_Flag() bool {
+	if x == nil {
+		return false
+	}
+	return x.Flag_ != nil
+}
+
+func (x *Reversed) Has_Small() bool {
+	if x == nil {
+		return false
+	}
+	return x.Small_ != nil
+}
+
+func (x *Reversed) Has_Big() bool {
+	if x == nil {
+		return false
+	}
+	return x.Big_ != nil
+}
+
+func (x *Reversed) Has_Size() bool {
+	if x == nil {
+		return false
+	}
+	return x.Size_ != nil
+}
+
+func (x *Reversed) Has_Bigger() bool {
+	if x == nil {
+		return false
+	}
+	return x.Bigger_ != nil
+}
+
+func (x *Reversed) Has_Colour() bool {
+	if x == nil {
+		return false
+	}
+	return x.Colour_ != nil
+}
+
+func (x *Reversed) Has_Sub() bool {
+	if x == nil {
+		return false
+	}
+	return x.Sub_ != nil
+}
+
+func (x *Reversed) ClearGetText() {
+	x.GetText = nil
+}
+
+func (x *Reversed) ClearGetFlag() {
+	x.GetFlag = nil
+}
+
+func (x *Reversed) ClearGetSmall() {
+	x.GetSmall = nil
+}
+
+func (x *Reversed) ClearGetBig() {
+	x.GetBig = nil
+}
+
+func (x *Reversed) ClearGetSize() {
+	x.GetSize = nil
+}
+
+func (x *Reversed) ClearGetBigger() {
+	x.GetBigger = nil
+}
+
+func (x *Reversed) ClearGetColour() {
+	x.GetColour = nil
+}
+
+func (x *Reversed) ClearGetSub() {
+	x.GetSub = nil
+}
+
+func (x *Reversed) Clear_Text() {
+	x.Text_ = nil
+}
+
+func (x *Reversed) Clear_Flag() {
+	x.Flag_ = nil
+}
+
+func (x *Reversed) Clear_Small() {
+	x.Small_ = nil
+}
+
+func (x *Reversed) Clear_Big() {
+	x.Big_ = nil
+}
+
+func (x *Reversed) Clear_Size() {
+	x.Size_ = nil
+}
+
+func (x *Reversed) Clear_Bigger() {
+	x.Bigger_ = nil
+}
+
+func (x *Reversed) Clear_Colour() {
+	x.Colour_ = nil
+}
+
+func (x *Reversed) Clear_Sub() {
+	x.Sub_ = nil
+}
+
+type Reversed_builder struct {
+	_ [0]func() // Prevents comparability and use of unkeyed literals for the builder.
+
+	GetText   *string
+	GetFlag   *string
+	GetSmall  *string
+	GetBig    *string
+	GetSize   *string
+	GetBigger *string
+	GetColour *string
+	GetSub    *string
+	Text      *string
+	Flag      *bool
+	Small     *int32
+	Big       *int64
+	Size      *uint32
+	Bigger    *uint64
+	Colour    *Colour
+	Sub       *Sub
+}
+
+func (b0 Reversed_builder) Build() *Reversed {
+	m0 := &Reversed{}
+	b, x := &b0, m0
+	_, _ = b, x
+	x.GetText = b.GetText
+	x.GetFlag = b.GetFlag
+	x.GetSmall = b.GetSmall
+	x.GetBig = b.GetBig
+	x.GetSize = b.GetSize
+	x.GetBigger = b.GetBigger
+	x.GetColour = b.GetColour
+	x.GetSub = b.GetSub
+	x.Text_ = b.Text
+	x.Flag_ = b.Flag
+	x.Small_ = b.Small
+	x.Big_ = b.Big
+	x.Size_ = b.Size
+	x.Bigger_ = b.Bigger
+	x.Colour_ = b.Colour
+	x.Sub_ = b.Sub
+	return m0
+}
+
 // Sub is a message in a message.
 type Sub struct {
 	state         protoimpl.MessageState `protogen:"hybrid.v1"`
@@ -457,7 +941,7 @@ type Sub struct {
 
 func (x *Sub) Reset() {
 	*x = Sub{}
-	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[1]
+	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -469,7 +953,7 @@ func (x *Sub) String() string {
 func (*Sub) ProtoMessage() {}
 
 func (x *Sub) ProtoReflect() protoreflect.Message {
-	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[1]
+	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -535,42 +1019,68 @@ const file_keys_hybrid_keys_tasks_proto_rawDesc = "" +
 	" \x01(\tR\x02id\x12\x15\n" +
 	"\x06get_id\x18\v \x01(\tR\x05getId\x12\x14\n" +
 	"\x05build\x18\f \x01(\tR\x05build\x12\x1c\n" +
-	"\x06has_id\x18\r \x01(\bB\x05\xaa\x01\x02\b\x03R\x05hasId\"\x15\n" +
+	"\x06has_id\x18\r \x01(\bB\x05\xaa\x01\x02\b\x03R\x05hasId\"\xb5\x03\n" +
+	"\bReversed\x12\x19\n" +
+	"\bget_text\x18\x01 \x01(\tR\agetText\x12\x19\n" +
+	"\bget_flag\x18\x02 \x01(\tR\agetFlag\x12\x1b\n" +
+	"\tget_small\x18\x03 \x01(\tR\bgetSmall\x12\x17\n" +
+	"\aget_big\x18\x04 \x01(\tR\x06getBig\x12\x19\n" +
+	"\bget_size\x18\x05 \x01(\tR\agetSize\x12\x1d\n" +
+	"\n" +
+	"get_bigger\x18\x06 \x01(\tR\tgetBigger\x12\x1d\n" +
+	"\n" +
+	"get_colour\x18\a \x01(\tR\tgetColour\x12\x17\n" +
+	"\aget_sub\x18\b \x01(\tR\x06getSub\x12\x12\n" +
+	"\x04text\x18\t \x01(\tR\x04text\x12\x12\n" +
+	"\x04flag\x18\n" +
+	" \x01(\bR\x04flag\x12\x14\n" +
+	"\x05small\x18\v \x01(\x05R\x05small\x12\x10\n" +
+	"\x03big\x18\f \x01(\x12R\x03big\x12\x12\n" +
+	"\x04size\x18\r \x01(\aR\x04size\x12\x16\n" +
+	"\x06bigger\x18\x0e \x01(\x04R\x06bigger\x12+\n" +
+	"\x06colour\x18\x0f \x01(\x0e2\x13.keys.hybrid.ColourR\x06colour\x12\"\n" +
+	"\x03sub\x18\x10 \x01(\v2\x10.keys.hybrid.SubR\x03sub\"\x15\n" +
 	"\x03Sub\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id*0\n" +
 	"\x06Colour\x12\x16\n" +
 	"\x12COLOUR_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
-	"COLOUR_RED\x10\x012\xce\x02\n" +
+	"COLOUR_RED\x10\x012\xec\x03\n" +
 	"\bKeyTasks\x12h\n" +
 	"\bExplicit\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\"0ʮ\x81\xb6\x0e*\"({text}/{number}/{flag}/{colour}/{sub.id}\x12n\n" +
 	"\aDefault\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\"7ʮ\x81\xb6\x0e1\"/{text_default}/{number_default}/{flag_default?}\x12\\\n" +
-	"\x03Odd\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\")ʮ\x81\xb6\x0e#2!{must}{id}{get_id}{build}{has_id}\x1a\n" +
+	"\x03Odd\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\")ʮ\x81\xb6\x0e#2!{must}{id}{get_id}{build}{has_id}\x12\x9b\x01\n" +
+	"\aReverse\x12\x15.keys.hybrid.Reversed\x1a\x16.google.protobuf.Empty\"aʮ\x81\xb6\x0e[\"={text}/{flag}/{small}/{big}/{size}/{bigger}/{colour}/{sub.id}*\x021h2\x16{get_text?}/{get_sub?}\x1a\n" +
 	"ʮ\x81\xb6\x0e\x04\n" +
 	"\x021hBIZ?github.com/backstage-go/backstage/golden/keys/hybrid;hybridkeys\x92\x03\x05\xd2>\x02\x10\x02b\beditionsp\xe8\a"
 
 var file_keys_hybrid_keys_tasks_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_keys_hybrid_keys_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_keys_hybrid_keys_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_keys_hybrid_keys_tasks_proto_goTypes = []any{
 	(Colour)(0),           // 0: keys.hybrid.Colour
 	(*Kinds)(nil),         // 1: keys.hybrid.Kinds
-	(*Sub)(nil),           // 2: keys.hybrid.Sub
-	(*emptypb.Empty)(nil), // 3: google.protobuf.Empty
+	(*Reversed)(nil),      // 2: keys.hybrid.Reversed
+	(*Sub)(nil),           // 3: keys.hybrid.Sub
+	(*emptypb.Empty)(nil), // 4: google.protobuf.Empty
 }
 var file_keys_hybrid_keys_tasks_proto_depIdxs = []int32{
 	0, // 0: keys.hybrid.Kinds.colour:type_name -> keys.hybrid.Colour
-	2, // 1: keys.hybrid.Kinds.sub:type_name -> keys.hybrid.Sub
-	1, // 2: keys.hybrid.KeyTasks.Explicit:input_type -> keys.hybrid.Kinds
-	1, // 3: keys.hybrid.KeyTasks.Default:input_type -> keys.hybrid.Kinds
-	1, // 4: keys.hybrid.KeyTasks.Odd:input_type -> keys.hybrid.Kinds
-	3, // 5: keys.hybrid.KeyTasks.Explicit:output_type -> google.protobuf.Empty
-	3, // 6: keys.hybrid.KeyTasks.Default:output_type -> google.protobuf.Empty
-	3, // 7: keys.hybrid.KeyTasks.Odd:output_type -> google.protobuf.Empty
-	5, // [5:8] is the sub-list for method output_type
-	2, // [2:5] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 1: keys.hybrid.Kinds.sub:type_name -> keys.hybrid.Sub
+	0, // 2: keys.hybrid.Reversed.colour:type_name -> keys.hybrid.Colour
+	3, // 3: keys.hybrid.Reversed.sub:type_name -> keys.hybrid.Sub
+	1, // 4: keys.hybrid.KeyTasks.Explicit:input_type -> keys.hybrid.Kinds
+	1, // 5: keys.hybrid.KeyTasks.Default:input_type -> keys.hybrid.Kinds
+	1, // 6: keys.hybrid.KeyTasks.Odd:input_type -> keys.hybrid.Kinds
+	2, // 7: keys.hybrid.KeyTasks.Reverse:input_type -> keys.hybrid.Reversed
+	4, // 8: keys.hybrid.KeyTasks.Explicit:output_type -> google.protobuf.Empty
+	4, // 9: keys.hybrid.KeyTasks.Default:output_type -> google.protobuf.Empty
+	4, // 10: keys.hybrid.KeyTasks.Odd:output_type -> google.protobuf.Empty
+	4, // 11: keys.hybrid.KeyTasks.Reverse:output_type -> google.protobuf.Empty
+	8, // [8:12] is the sub-list for method output_type
+	4, // [4:8] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_keys_hybrid_keys_tasks_proto_init() }
@@ -584,7 +1094,7 @@ func file_keys_hybrid_keys_tasks_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_keys_hybrid_keys_tasks_proto_rawDesc), len(file_keys_hybrid_keys_tasks_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -509,6 +509,556 @@ func (b0 Kinds_builder) Build() *Kinds {
 	return m0
 }
 
+// Reversed has fields without a getter that the build tag protoopaque leaves alone.
+type Reversed struct {
+	state                  protoimpl.MessageState `protogen:"opaque.v1"`
+	xxx_hidden_GetText     *string                `protobuf:"bytes,1,opt,name=get_text,json=getText"`
+	xxx_hidden_GetFlag     *string                `protobuf:"bytes,2,opt,name=get_flag,json=getFlag"`
+	xxx_hidden_GetSmall    *string                `protobuf:"bytes,3,opt,name=get_small,json=getSmall"`
+	xxx_hidden_GetBig      *string                `protobuf:"bytes,4,opt,name=get_big,json=getBig"`
+	xxx_hidden_GetSize     *string                `protobuf:"bytes,5,opt,name=get_size,json=getSize"`
+	xxx_hidden_GetBigger   *string                `protobuf:"bytes,6,opt,name=get_bigger,json=getBigger"`
+	xxx_hidden_GetColour   *string                `protobuf:"bytes,7,opt,name=get_colour,json=getColour"`
+	xxx_hidden_GetSub      *string                `protobuf:"bytes,8,opt,name=get_sub,json=getSub"`
+	xxx_hidden_Text_       *string                `protobuf:"bytes,9,opt,name=text"`
+	xxx_hidden_Flag_       bool                   `protobuf:"varint,10,opt,name=flag"`
+	xxx_hidden_Small_      int32                  `protobuf:"varint,11,opt,name=small"`
+	xxx_hidden_Big_        int64                  `protobuf:"zigzag64,12,opt,name=big"`
+	xxx_hidden_Size_       uint32                 `protobuf:"fixed32,13,opt,name=size"`
+	xxx_hidden_Bigger_     uint64                 `protobuf:"varint,14,opt,name=bigger"`
+	xxx_hidden_Colour_     Colour                 `protobuf:"varint,15,opt,name=colour,enum=keys.hybrid.Colour"`
+	xxx_hidden_Sub_        *Sub                   `protobuf:"bytes,16,opt,name=sub"`
+	XXX_raceDetectHookData protoimpl.RaceDetectHookData
+	XXX_presence           [1]uint32
+	unknownFields          protoimpl.UnknownFields
+	sizeCache              protoimpl.SizeCache
+}
+
+func (x *Reversed) Reset() {
+	*x = Reversed{}
+	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Reversed) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Reversed) ProtoMessage() {}
+
+func (x *Reversed) ProtoReflect() protoreflect.Message {
+	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+func (x *Reversed) GetGetText() string {
+	if x != nil {
+		if x.xxx_hidden_GetText != nil {
+			return *x.xxx_hidden_GetText
+		}
+		return ""
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetFlag() string {
+	if x != nil {
+		if x.xxx_hidden_GetFlag != nil {
+			return *x.xxx_hidden_GetFlag
+		}
+		return ""
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetSmall() string {
+	if x != nil {
+		if x.xxx_hidden_GetSmall != nil {
+			return *x.xxx_hidden_GetSmall
+		}
+		return ""
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetBig() string {
+	if x != nil {
+		if x.xxx_hidden_GetBig != nil {
+			return *x.xxx_hidden_GetBig
+		}
+		return ""
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetSize() string {
+	if x != nil {
+		if x.xxx_hidden_GetSize != nil {
+			return *x.xxx_hidden_GetSize
+		}
+		return ""
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetBigger() string {
+	if x != nil {
+		if x.xxx_hidden_GetBigger != nil {
+			return *x.xxx_hidden_GetBigger
+		}
+		return ""
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetColour() string {
+	if x != nil {
+		if x.xxx_hidden_GetColour != nil {
+			return *x.xxx_hidden_GetColour
+		}
+		return ""
+	}
+	return ""
+}
+
+func (x *Reversed) GetGetSub() string {
+	if x != nil {
+		if x.xxx_hidden_GetSub != nil {
+			return *x.xxx_hidden_GetSub
+		}
+		return ""
+	}
+	return ""
+}
+
+func (x *Reversed) GetText() string {
+	if x != nil {
+		if x.xxx_hidden_Text_ != nil {
+			return *x.xxx_hidden_Text_
+		}
+		return ""
+	}
+	return ""
+}
+
+func (x *Reversed) GetFlag() bool {
+	if x != nil {
+		return x.xxx_hidden_Flag_
+	}
+	return false
+}
+
+func (x *Reversed) GetSmall() int32 {
+	if x != nil {
+		return x.xxx_hidden_Small_
+	}
+	return 0
+}
+
+func (x *Reversed) GetBig() int64 {
+	if x != nil {
+		return x.xxx_hidden_Big_
+	}
+	return 0
+}
+
+func (x *Reversed) GetSize() uint32 {
+	if x != nil {
+		return x.xxx_hidden_Size_
+	}
+	return 0
+}
+
+func (x *Reversed) GetBigger() uint64 {
+	if x != nil {
+		return x.xxx_hidden_Bigger_
+	}
+	return 0
+}
+
+func (x *Reversed) GetColour() Colour {
+	if x != nil {
+		if protoimpl.X.Present(&(x.XXX_presence[0]), 14) {
+			return x.xxx_hidden_Colour_
+		}
+	}
+	return Colour_COLOUR_UNSPECIFIED
+}
+
+func (x *Reversed) GetSub() *Sub {
+	if x != nil {
+		return x.xxx_hidden_Sub_
+	}
+	return nil
+}
+
+func (x *Reversed) SetGetText(v string) {
+	x.xxx_hidden_GetText = &v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 0, 16)
+}
+
+func (x *Reversed) SetGetFlag(v string) {
+	x.xxx_hidden_GetFlag = &v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 1, 16)
+}
+
+func (x *Reversed) SetGetSmall(v string) {
+	x.xxx_hidden_GetSmall = &v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 2, 16)
+}
+
+func (x *Reversed) SetGetBig(v string) {
+	x.xxx_hidden_GetBig = &v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 3, 16)
+}
+
+func (x *Reversed) SetGetSize(v string) {
+	x.xxx_hidden_GetSize = &v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 4, 16)
+}
+
+func (x *Reversed) SetGetBigger(v string) {
+	x.xxx_hidden_GetBigger = &v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 5, 16)
+}
+
+func (x *Reversed) SetGetColour(v string) {
+	x.xxx_hidden_GetColour = &v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 6, 16)
+}
+
+func (x *Reversed) SetGetSub(v string) {
+	x.xxx_hidden_GetSub = &v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 7, 16)
+}
+
+func (x *Reversed) SetText(v string) {
+	x.xxx_hidden_Text_ = &v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 8, 16)
+}
+
+func (x *Reversed) SetFlag(v bool) {
+	x.xxx_hidden_Flag_ = v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 9, 16)
+}
+
+func (x *Reversed) SetSmall(v int32) {
+	x.xxx_hidden_Small_ = v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 10, 16)
+}
+
+func (x *Reversed) SetBig(v int64) {
+	x.xxx_hidden_Big_ = v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 11, 16)
+}
+
+func (x *Reversed) SetSize(v uint32) {
+	x.xxx_hidden_Size_ = v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 12, 16)
+}
+
+func (x *Reversed) SetBigger(v uint64) {
+	x.xxx_hidden_Bigger_ = v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 13, 16)
+}
+
+func (x *Reversed) SetColour(v Colour) {
+	x.xxx_hidden_Colour_ = v
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 14, 16)
+}
+
+func (x *Reversed) SetSub(v *Sub) {
+	x.xxx_hidden_Sub_ = v
+}
+
+func (x *Reversed) HasGetText() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 0)
+}
+
+func (x *Reversed) HasGetFlag() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 1)
+}
+
+func (x *Reversed) HasGetSmall() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 2)
+}
+
+func (x *Reversed) HasGetBig() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 3)
+}
+
+func (x *Reversed) HasGetSize() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 4)
+}
+
+func (x *Reversed) HasGetBigger() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 5)
+}
+
+func (x *Reversed) HasGetColour() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 6)
+}
+
+func (x *Reversed) HasGetSub() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 7)
+}
+
+func (x *Reversed) HasText() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 8)
+}
+
+func (x *Reversed) HasFlag() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 9)
+}
+
+func (x *Reversed) HasSmall() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 10)
+}
+
+func (x *Reversed) HasBig() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 11)
+}
+
+func (x *Reversed) HasSize() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 12)
+}
+
+func (x *Reversed) HasBigger() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 13)
+}
+
+func (x *Reversed) HasColour() bool {
+	if x == nil {
+		return false
+	}
+	return protoimpl.X.Present(&(x.XXX_presence[0]), 14)
+}
+
+func (x *Reversed) HasSub() bool {
+	if x == nil {
+		return false
+	}
+	return x.xxx_hidden_Sub_ != nil
+}
+
+func (x *Reversed) ClearGetText() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 0)
+	x.xxx_hidden_GetText = nil
+}
+
+func (x *Reversed) ClearGetFlag() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 1)
+	x.xxx_hidden_GetFlag = nil
+}
+
+func (x *Reversed) ClearGetSmall() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 2)
+	x.xxx_hidden_GetSmall = nil
+}
+
+func (x *Reversed) ClearGetBig() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 3)
+	x.xxx_hidden_GetBig = nil
+}
+
+func (x *Reversed) ClearGetSize() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 4)
+	x.xxx_hidden_GetSize = nil
+}
+
+func (x *Reversed) ClearGetBigger() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 5)
+	x.xxx_hidden_GetBigger = nil
+}
+
+func (x *Reversed) ClearGetColour() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 6)
+	x.xxx_hidden_GetColour = nil
+}
+
+func (x *Reversed) ClearGetSub() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 7)
+	x.xxx_hidden_GetSub = nil
+}
+
+func (x *Reversed) ClearText() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 8)
+	x.xxx_hidden_Text_ = nil
+}
+
+func (x *Reversed) ClearFlag() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 9)
+	x.xxx_hidden_Flag_ = false
+}
+
+func (x *Reversed) ClearSmall() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 10)
+	x.xxx_hidden_Small_ = 0
+}
+
+func (x *Reversed) ClearBig() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 11)
+	x.xxx_hidden_Big_ = 0
+}
+
+func (x *Reversed) ClearSize() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 12)
+	x.xxx_hidden_Size_ = 0
+}
+
+func (x *Reversed) ClearBigger() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 13)
+	x.xxx_hidden_Bigger_ = 0
+}
+
+func (x *Reversed) ClearColour() {
+	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 14)
+	x.xxx_hidden_Colour_ = Colour_COLOUR_UNSPECIFIED
+}
+
+func (x *Reversed) ClearSub() {
+	x.xxx_hidden_Sub_ = nil
+}
+
+type Reversed_builder struct {
+	_ [0]func() // Prevents comparability and use of unkeyed literals for the builder.
+
+	GetText   *string
+	GetFlag   *string
+	GetSmall  *string
+	GetBig    *string
+	GetSize   *string
+	GetBigger *string
+	GetColour *string
+	GetSub    *string
+	Text      *string
+	Flag      *bool
+	Small     *int32
+	Big       *int64
+	Size      *uint32
+	Bigger    *uint64
+	Colour    *Colour
+	Sub       *Sub
+}
+
+func (b0 Reversed_builder) Build() *Reversed {
+	m0 := &Reversed{}
+	b, x := &b0, m0
+	_, _ = b, x
+	if b.GetText != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 0, 16)
+		x.xxx_hidden_GetText = b.GetText
+	}
+	if b.GetFlag != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 1, 16)
+		x.xxx_hidden_GetFlag = b.GetFlag
+	}
+	if b.GetSmall != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 2, 16)
+		x.xxx_hidden_GetSmall = b.GetSmall
+	}
+	if b.GetBig != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 3, 16)
+		x.xxx_hidden_GetBig = b.GetBig
+	}
+	if b.GetSize != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 4, 16)
+		x.xxx_hidden_GetSize = b.GetSize
+	}
+	if b.GetBigger != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 5, 16)
+		x.xxx_hidden_GetBigger = b.GetBigger
+	}
+	if b.GetColour != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 6, 16)
+		x.xxx_hidden_GetColour = b.GetColour
+	}
+	if b.GetSub != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 7, 16)
+		x.xxx_hidden_GetSub = b.GetSub
+	}
+	if b.Text != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 8, 16)
+		x.xxx_hidden_Text_ = b.Text
+	}
+	if b.Flag != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 9, 16)
+		x.xxx_hidden_Flag_ = *b.Flag
+	}
+	if b.Small != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 10, 16)
+		x.xxx_hidden_Small_ = *b.Small
+	}
+	if b.Big != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 11, 16)
+		x.xxx_hidden_Big_ = *b.Big
+	}
+	if b.Size != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 12, 16)
+		x.xxx_hidden_Size_ = *b.Size
+	}
+	if b.Bigger != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 13, 16)
+		x.xxx_hidden_Bigger_ = *b.Bigger
+	}
+	if b.Colour != nil {
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 14, 16)
+		x.xxx_hidden_Colour_ = *b.Colour
+	}
+	x.xxx_hidden_Sub_ = b.Sub
+	return m0
+}
+
 // Sub is a message in a message.
 type Sub struct {
 	state                  protoimpl.MessageState `protogen:"opaque.v1"`
@@ -521,7 +1071,7 @@ type Sub struct {
 
 func (x *Sub) Reset() {
 	*x = Sub{}
-	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[1]
+	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[2]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -533,7 +1083,7 @@ func (x *Sub) String() string {
 func (*Sub) ProtoMessage() {}
 
 func (x *Sub) ProtoReflect() protoreflect.Message {
-	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[1]
+	mi := &file_keys_hybrid_keys_tasks_proto_msgTypes[2]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -607,42 +1157,68 @@ const file_keys_hybrid_keys_tasks_proto_rawDesc = "" +
 	" \x01(\tR\x02id\x12\x15\n" +
 	"\x06get_id\x18\v \x01(\tR\x05getId\x12\x14\n" +
 	"\x05build\x18\f \x01(\tR\x05build\x12\x1c\n" +
-	"\x06has_id\x18\r \x01(\bB\x05\xaa\x01\x02\b\x03R\x05hasId\"\x15\n" +
+	"\x06has_id\x18\r \x01(\bB\x05\xaa\x01\x02\b\x03R\x05hasId\"\xb5\x03\n" +
+	"\bReversed\x12\x19\n" +
+	"\bget_text\x18\x01 \x01(\tR\agetText\x12\x19\n" +
+	"\bget_flag\x18\x02 \x01(\tR\agetFlag\x12\x1b\n" +
+	"\tget_small\x18\x03 \x01(\tR\bgetSmall\x12\x17\n" +
+	"\aget_big\x18\x04 \x01(\tR\x06getBig\x12\x19\n" +
+	"\bget_size\x18\x05 \x01(\tR\agetSize\x12\x1d\n" +
+	"\n" +
+	"get_bigger\x18\x06 \x01(\tR\tgetBigger\x12\x1d\n" +
+	"\n" +
+	"get_colour\x18\a \x01(\tR\tgetColour\x12\x17\n" +
+	"\aget_sub\x18\b \x01(\tR\x06getSub\x12\x12\n" +
+	"\x04text\x18\t \x01(\tR\x04text\x12\x12\n" +
+	"\x04flag\x18\n" +
+	" \x01(\bR\x04flag\x12\x14\n" +
+	"\x05small\x18\v \x01(\x05R\x05small\x12\x10\n" +
+	"\x03big\x18\f \x01(\x12R\x03big\x12\x12\n" +
+	"\x04size\x18\r \x01(\aR\x04size\x12\x16\n" +
+	"\x06bigger\x18\x0e \x01(\x04R\x06bigger\x12+\n" +
+	"\x06colour\x18\x0f \x01(\x0e2\x13.keys.hybrid.ColourR\x06colour\x12\"\n" +
+	"\x03sub\x18\x10 \x01(\v2\x10.keys.hybrid.SubR\x03sub\"\x15\n" +
 	"\x03Sub\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id*0\n" +
 	"\x06Colour\x12\x16\n" +
 	"\x12COLOUR_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
-	"COLOUR_RED\x10\x012\xce\x02\n" +
+	"COLOUR_RED\x10\x012\xec\x03\n" +
 	"\bKeyTasks\x12h\n" +
 	"\bExplicit\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\"0ʮ\x81\xb6\x0e*\"({text}/{number}/{flag}/{colour}/{sub.id}\x12n\n" +
 	"\aDefault\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\"7ʮ\x81\xb6\x0e1\"/{text_default}/{number_default}/{flag_default?}\x12\\\n" +
-	"\x03Odd\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\")ʮ\x81\xb6\x0e#2!{must}{id}{get_id}{build}{has_id}\x1a\n" +
+	"\x03Odd\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\")ʮ\x81\xb6\x0e#2!{must}{id}{get_id}{build}{has_id}\x12\x9b\x01\n" +
+	"\aReverse\x12\x15.keys.hybrid.Reversed\x1a\x16.google.protobuf.Empty\"aʮ\x81\xb6\x0e[\"={text}/{flag}/{small}/{big}/{size}/{bigger}/{colour}/{sub.id}*\x021h2\x16{get_text?}/{get_sub?}\x1a\n" +
 	"ʮ\x81\xb6\x0e\x04\n" +
 	"\x021hBIZ?github.com/backstage-go/backstage/golden/keys/hybrid;hybridkeys\x92\x03\x05\xd2>\x02\x10\x02b\beditionsp\xe8\a"
 
 var file_keys_hybrid_keys_tasks_proto_enumTypes = make([]protoimpl.EnumInfo, 1)
-var file_keys_hybrid_keys_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 2)
+var file_keys_hybrid_keys_tasks_proto_msgTypes = make([]protoimpl.MessageInfo, 3)
 var file_keys_hybrid_keys_tasks_proto_goTypes = []any{
 	(Colour)(0),           // 0: keys.hybrid.Colour
 	(*Kinds)(nil),         // 1: keys.hybrid.Kinds
-	(*Sub)(nil),           // 2: keys.hybrid.Sub
-	(*emptypb.Empty)(nil), // 3: google.protobuf.Empty
+	(*Reversed)(nil),      // 2: keys.hybrid.Reversed
+	(*Sub)(nil),           // 3: keys.hybrid.Sub
+	(*emptypb.Empty)(nil), // 4: google.protobuf.Empty
 }
 var file_keys_hybrid_keys_tasks_proto_depIdxs = []int32{
 	0, // 0: keys.hybrid.Kinds.colour:type_name -> keys.hybrid.Colour
-	2, // 1: keys.hybrid.Kinds.sub:type_name -> keys.hybrid.Sub
-	1, // 2: keys.hybrid.KeyTasks.Explicit:input_type -> keys.hybrid.Kinds
-	1, // 3: keys.hybrid.KeyTasks.Default:input_type -> keys.hybrid.Kinds
-	1, // 4: keys.hybrid.KeyTasks.Odd:input_type -> keys.hybrid.Kinds
-	3, // 5: keys.hybrid.KeyTasks.Explicit:output_type -> google.protobuf.Empty
-	3, // 6: keys.hybrid.KeyTasks.Default:output_type -> google.protobuf.Empty
-	3, // 7: keys.hybrid.KeyTasks.Odd:output_type -> google.protobuf.Empty
-	5, // [5:8] is the sub-list for method output_type
-	2, // [2:5] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	3, // 1: keys.hybrid.Kinds.sub:type_name -> keys.hybrid.Sub
+	0, // 2: keys.hybrid.Reversed.colour:type_name -> keys.hybrid.Colour
+	3, // 3: keys.hybrid.Reversed.sub:type_name -> keys.hybrid.Sub
+	1, // 4: keys.hybrid.KeyTasks.Explicit:input_type -> keys.hybrid.Kinds
+	1, // 5: keys.hybrid.KeyTasks.Default:input_type -> keys.hybrid.Kinds
+	1, // 6: keys.hybrid.KeyTasks.Odd:input_type -> keys.hybrid.Kinds
+	2, // 7: keys.hybrid.KeyTasks.Reverse:input_type -> keys.hybrid.Reversed
+	4, // 8: keys.hybrid.KeyTasks.Explicit:output_type -> google.protobuf.Empty
+	4, // 9: keys.hybrid.KeyTasks.Default:output_type -> google.protobuf.Empty
+	4, // 10: keys.hybrid.KeyTasks.Odd:output_type -> google.protobuf.Empty
+	4, // 11: keys.hybrid.KeyTasks.Reverse:output_type -> google.protobuf.Empty
+	8, // [8:12] is the sub-list for method output_type
+	4, // [4:8] is the sub-list for method input_type
+	4, // [4:4] is the sub-list for extension type_name
+	4, // [4:4] is the sub-list for extension extendee
+	0, // [0:4] is the sub-list for field type_name
 }
 
 func init() { file_keys_hybrid_keys_tasks_proto_init() }
@@ -656,7 +1232,7 @@ func file_keys_hybrid_keys_tasks_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_keys_hybrid_keys_tasks_proto_rawDesc), len(file_keys_hybrid_keys_tasks_proto_rawDesc)),
 			NumEnums:      1,
-			NumMessages:   2,
+			NumMessages:   3,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
