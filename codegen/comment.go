@@ -22,7 +22,11 @@ func commentText(set protogen.CommentSet) string {
 			lines = append(lines, strings.TrimPrefix(line, " "))
 		}
 	}
-	return strings.Trim(strings.Join(lines, "\n"), "\n")
+	text := strings.Join(lines, "\n")
+	for strings.Contains(text, "\n\n\n") {
+		text = strings.ReplaceAll(text, "\n\n\n", "\n\n") // paragraphs are one empty line apart
+	}
+	return strings.Trim(text, "\n")
 }
 
 // linterBlock drops api-linter's comments in a comment, (-- … --).
@@ -40,23 +44,24 @@ func linterBlock(s string) string {
 	}
 }
 
-// printable drops what Go does not accept in source or its printer takes for
-// layout.
+// printable drops what Go does not accept in source, its printer takes for layout,
+// or lets a line read in another order than it is written.
 func printable(r rune) rune {
 	switch {
 	case r == '\t':
 		return r
-	case r == '\ufeff', unicode.IsControl(r):
+	case r == '\ufeff', unicode.IsControl(r), r >= '\u202a' && r <= '\u202e', r >= '\u2066' && r <= '\u2069':
 		return -1
 	}
 	return r
 }
 
 // addressedToTools also knows the build constraints of old, which Go reads
-// behind a space, too.
+// behind a space, too, as linters read what is addressed to them behind more
+// slashes.
 func addressedToTools(line string) bool {
-	line = strings.TrimSpace(line)
-	for _, prefix := range []string{"buf:lint:", "buf:breaking:", "protolint:", "+build"} {
+	line = strings.TrimLeft(line, "/ \t")
+	for _, prefix := range []string{"buf:lint:", "buf:breaking:", "protolint:", "nolint", "lint:", "revive:", "#nosec", "+build"} {
 		if strings.HasPrefix(line, prefix) {
 			return true
 		}

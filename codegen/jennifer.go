@@ -22,9 +22,9 @@ func lineComment(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		line = strings.TrimRight(strings.Map(printable, line), " \t")
-		if strings.HasPrefix(line, "go:") {
-			word, rest, _ := strings.Cut(line, " ")
-			line = strings.TrimSpace("\"" + word + "\" " + rest)
+		if words := strings.TrimLeft(line, " \t"); strings.HasPrefix(words, "go:") {
+			word, rest, _ := strings.Cut(words, " ")
+			line = strings.TrimSuffix(line, words) + strings.TrimSpace("\""+word+"\" "+rest)
 		}
 		if line != "" {
 			line = " " + line

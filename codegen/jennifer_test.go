@@ -58,8 +58,8 @@ func unsafeText(name string) bool {
 
 func TestCommentsNeverBecomeDirectives(t *testing.T) {
 	t.Parallel()
-	text := "go:generate touch x\nline /etc/passwd:1\n\n  indented */ end\n\ttab\r\n\x00\f\ufeffodd"
-	want := "// \"go:generate\" touch x\n// line /etc/passwd:1\n//\n//   indented */ end\n// \ttab\n// odd"
+	text := "go:generate touch x\n  go:embed x\n\tgo:build y\nline /etc/passwd:1\n\n  indented */ end\n\ttab\r\n\x00\f\ufeffodd"
+	want := "// \"go:generate\" touch x\n//   \"go:embed\" x\n// \t\"go:build\" y\n// line /etc/passwd:1\n//\n//   indented */ end\n// \ttab\n// odd"
 	if got := lineComment(text); got != want {
 		t.Errorf("lineComment(%q)\n got %q\nwant %q", text, got, want)
 	}
