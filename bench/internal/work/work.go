@@ -92,14 +92,18 @@ func Client(p *provider.Provider) (*backstage.Client, *worktasks.Client, error) 
 
 // Start runs a worker until stop is called, which returns what Run returned.
 func Start(p *provider.Provider, slots int, handler worktasks.Handler) (stop func() error, err error) {
-	worker, err := backstage.NewWorker(p, backstage.WorkerConfig{
-		Concurrency: slots,
-		Logger:      slog.New(slog.DiscardHandler),
-	})
+	return StartWith(p, backstage.WorkerConfig{Concurrency: slots}, func(w *backstage.Worker) { worktasks.Register(w, handler) })
+}
+
+// StartWith does the same with a configuration, in which the logger is replaced by
+// one that drops everything, and with what is registered.
+func StartWith(p *provider.Provider, config backstage.WorkerConfig, register func(*backstage.Worker)) (stop func() error, err error) {
+	config.Logger = slog.New(slog.DiscardHandler)
+	worker, err := backstage.NewWorker(p, config)
 	if err != nil {
 		return nil, err
 	}
-	worktasks.Register(worker, handler)
+	register(worker)
 	ctx, cancel := context.WithCancel(context.Background())
 	ended := make(chan error, 1)
 	go func() { ended <- worker.Run(ctx) }()

@@ -1,0 +1,64 @@
+package bare
+
+import (
+	"runtime"
+	"sync"
+)
+
+// batch collects what many goroutines want done and does it together: whatever
+// waits when a flush ends is the next one. It waits for nothing, and while nothing
+// is to be done nothing runs.
+type batch[T any] struct {
+	flush func([]T)
+
+	mu      sync.Mutex
+	waiting []T
+	running bool
+}
+
+// do flushes one item here if nothing is being flushed, so that whoever is alone
+// pays for no other goroutine, and leaves it to the flush under way otherwise.
+func (b *batch[T]) do(one T) {
+	b.mu.Lock()
+	if b.running {
+		b.waiting = append(b.waiting, one)
+		b.mu.Unlock()
+		return
+	}
+	b.running = true
+	b.mu.Unlock()
+	b.flush([]T{one})
+	if next := b.next(nil); next != nil {
+		go b.run(next)
+	}
+}
+
+// run flushes what waits until nothing does.
+func (b *batch[T]) run(taken []T) {
+	for taken != nil {
+		b.flush(taken)
+		clear(taken)
+		taken = b.next(taken[:0])
+	}
+}
+
+// yields is how often the others may run before what waits is taken: each that just
+// got its answer may bring more.
+const yields = 3
+
+// next takes what waits, and leaves room for more. It returns nil if nothing waits,
+// and the next item is then flushed by whoever brings it.
+func (b *batch[T]) next(room []T) []T {
+	for range yields {
+		runtime.Gosched()
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if len(b.waiting) == 0 {
+		b.running = false
+		return nil
+	}
+	taken := b.waiting
+	b.waiting = room
+	return taken
+}
