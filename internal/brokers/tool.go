@@ -10,6 +10,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 )
@@ -107,6 +108,7 @@ func (t *tool) required() string {
 type shared struct {
 	recipe recipe
 	server *Server
+	took   time.Duration // until it was ready
 }
 
 // run starts the brokers, runs the command with their addresses, and takes them down
@@ -117,9 +119,7 @@ func (t *tool) run(command []string) (int, error) {
 		return 1, err
 	}
 	ended, err := t.command(command, t.environment(all))
-	for _, s := range all {
-		err = errors.Join(err, s.server.on.close())
-	}
+	err = errors.Join(err, closeAll(all))
 	if err != nil && ended == 0 {
 		ended = 1
 	}
@@ -163,20 +163,19 @@ func (t *tool) command(words, variables []string) (int, error) {
 // signal stops it.
 func (t *tool) start(recipes []recipe) ([]shared, error) {
 	ctx, cancel := context.WithCancelCause(context.Background())
-	defer cancel(nil)
-	starting := make(chan struct{})
-	stopped := make(chan struct{})
+	heard := make(chan struct{})
 	go func() {
-		defer close(stopped)
+		defer close(heard)
 		select {
 		case s := <-t.signals:
 			cancel(fmt.Errorf("stopped by a signal: %v", s))
-		case <-starting:
+		case <-ctx.Done():
 		}
 	}()
+	// The signals that come later are the command's.
 	defer func() {
-		close(starting)
-		<-stopped
+		cancel(nil)
+		<-heard
 	}()
 	if err := t.system.restore(); err != nil {
 		return nil, err
@@ -189,46 +188,40 @@ func (t *tool) start(recipes []recipe) ([]shared, error) {
 	if err != nil {
 		return nil, err
 	}
-	return t.share(ctx, recipes, programs)
+	all, err := t.share(ctx, recipes, programs)
+	if err == nil && ctx.Err() != nil {
+		return nil, errors.Join(context.Cause(ctx), closeAll(all))
+	}
+	return all, err
+}
+
+func closeAll(all []shared) error {
+	var errs []error
+	for _, s := range all {
+		errs = append(errs, s.server.on.close())
+	}
+	return errors.Join(errs...)
 }
 
 func (t *tool) share(ctx context.Context, recipes []recipe, programs map[string]program) ([]shared, error) {
-	type started struct {
-		server *Server
-		line   string
-		err    error
-	}
-	results := make([]chan started, len(recipes))
+	results, errs := make([]shared, len(recipes)), make([]error, len(recipes))
+	var group sync.WaitGroup
 	for i, r := range recipes {
-		results[i] = make(chan started, 1)
-		go func() {
+		group.Go(func() {
 			began := time.Now()
-			p := programs[r.name]
-			server, err := r.share(ctx, p)
-			if err != nil {
-				results[i] <- started{err: err}
-				return
-			}
-			results[i] <- started{server: server, line: fmt.Sprintf("%s on %s from %s, up in %.1f s",
-				r.name, server.Addr(), p, time.Since(began).Seconds())}
-		}()
+			server, err := r.share(ctx, programs[r.name])
+			results[i], errs[i] = shared{r, server, time.Since(began)}, err
+		})
 	}
-	var all []shared
-	var lines []string
-	var errs []error
-	for i, r := range recipes {
-		result := <-results[i]
-		if errs = append(errs, result.err); result.err != nil {
-			continue
-		}
-		all = append(all, shared{r, result.server})
-		lines = append(lines, result.line)
-	}
+	group.Wait()
+	all := slices.DeleteFunc(results, func(s shared) bool { return s.server == nil })
 	if err := errors.Join(errs...); err != nil {
-		for _, s := range all {
-			err = errors.Join(err, s.server.on.close())
-		}
-		return nil, err
+		return nil, errors.Join(err, closeAll(all))
+	}
+	var lines []string
+	for _, s := range all {
+		lines = append(lines, fmt.Sprintf("%s on %s from %s, up in %.1f s",
+			s.recipe.name, s.server.Addr(), programs[s.recipe.name], s.took.Seconds()))
 	}
 	if len(lines) > 0 {
 		fmt.Fprintf(t.say, "brokers: %s\n", strings.Join(lines, "; "))
