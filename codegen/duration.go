@@ -8,7 +8,12 @@ import (
 	"time"
 )
 
-const day = 24 * time.Hour
+const (
+	day = 24 * time.Hour
+	// longest is the longest time that the runtime takes, far from the bounds of
+	// times.
+	longest = 100 * 365 * day
+)
 
 // A Backoff is the wait before a retry: constant when Min equals Max, else
 // exponential from Min to Max.
@@ -65,6 +70,8 @@ func parsePositive(s string) (time.Duration, error) {
 		return 0, errors.New("an explicit zero means nothing; leave the option out for the default")
 	case d < 0:
 		return 0, fmt.Errorf("%q is negative", s)
+	case d > longest:
+		return 0, fmt.Errorf("%q is longer than a hundred years (%s)", s, formatDuration(longest))
 	}
 	return d, nil
 }
@@ -75,7 +82,7 @@ func parseBackoff(s string) (Backoff, error) {
 	if !exponential {
 		high = low
 	}
-	if !IsDuration(low) || !IsDuration(high) || strings.HasPrefix(high, ".") {
+	if !IsDuration(low) || !IsDuration(high) || exponential && strings.HasPrefix(high, ".") {
 		return Backoff{}, notABackoff(s)
 	}
 	least, err := parsePositive(low)

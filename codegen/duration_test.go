@@ -32,6 +32,7 @@ func TestBackoffIsConstantOrGrows(t *testing.T) {
 		"30s":    {30 * time.Second, 30 * time.Second},
 		"1s..5m": {time.Second, 5 * time.Minute},
 		"1s..1s": {time.Second, time.Second},
+		".5s":    {time.Second / 2, time.Second / 2},
 	} {
 		if got, err := parseBackoff(text); err != nil || got != want {
 			t.Errorf("parseBackoff(%q) = %v, %v, want %v", text, got, err, want)

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"google.golang.org/protobuf/compiler/protogen"
@@ -80,16 +81,19 @@ func (l *loader) lookup(t *Task, name string) *Task {
 	return nil
 }
 
+// scopes are the full names that a then may mean, innermost first.
 func scopes(t *Task, name string) []protoreflect.FullName {
-	full := protoreflect.FullName(strings.TrimPrefix(name, "."))
-	if strings.HasPrefix(name, ".") {
-		return []protoreflect.FullName{full}
-	}
 	if !strings.Contains(name, ".") {
 		return []protoreflect.FullName{t.Service.FullName.Append(protoreflect.Name(name))}
 	}
-	pkg := t.Service.File.Desc.Package()
-	if pkg == "" {
+	return qualified(t, name)
+}
+
+// qualified are the full names that a name in the package of a task may mean. A
+// leading dot says that it is full.
+func qualified(t *Task, name string) []protoreflect.FullName {
+	full, pkg := protoreflect.FullName(strings.TrimPrefix(name, ".")), t.Service.File.Desc.Package()
+	if strings.HasPrefix(name, ".") || pkg == "" {
 		return []protoreflect.FullName{full}
 	}
 	return []protoreflect.FullName{pkg + "." + full, full}
@@ -99,30 +103,72 @@ func (l *loader) unknownTarget(t *Task, name string) *refusal {
 	if rpc := l.ordinaryRPC(t, name); rpc != "" {
 		return refuse("%s is no task: its service has no (backstage.v1.defaults) and none of its rpcs (backstage.v1.task)", rpc)
 	}
-	service, _, dotted := cutLast(name)
-	if !dotted {
-		return l.noTask(name, name, t.Service)
+	if other := l.onWire(name); other != nil {
+		r := refuse("%q is a name on the wire; then takes that of the rpc", name)
+		r.hint = fmt.Sprintf("did you mean %q?", t.written(other))
+		return r
 	}
-	for _, s := range l.program.Services {
-		if s.FullName == protoreflect.FullName(service) || s.FullName == t.Service.File.Desc.Package()+"."+protoreflect.FullName(service) {
-			return l.noTask(name, name[len(service)+1:], s)
+	service, task, dotted := cutLast(name)
+	if !dotted {
+		return l.noTask(t, task, t.Service)
+	}
+	for _, scope := range qualified(t, service) {
+		if s := l.program.Service(scope); s != nil {
+			return l.noTask(t, task, s)
 		}
 	}
 	r := refuse("no task %q", name)
 	r.hint = didYouMean(name, l.writableNames(t))
+	if r.hint == "" {
+		r.hint = l.elsewhere(t, name)
+	}
 	return r
 }
 
-func (l *loader) noTask(written, task string, s *Service) *refusal {
+func (l *loader) noTask(t *Task, task string, s *Service) *refusal {
 	var names []string
-	for _, t := range s.Tasks {
-		names = append(names, string(t.desc.Desc.Name()))
+	for _, other := range s.Tasks {
+		names = append(names, string(other.FullName.Name()))
 	}
 	r := refuse("no task %q in %s", task, s.FullName)
 	if near := Nearest(task, names); near != "" {
-		r.hint = fmt.Sprintf("did you mean %q?", strings.TrimSuffix(written, task)+near)
+		r.hint = fmt.Sprintf("did you mean %q?", t.written(s.task(near)))
+	} else {
+		r.hint = l.elsewhere(t, task)
 	}
 	return r
+}
+
+// onWire returns the task that has a name on the wire, nil if none has it.
+func (l *loader) onWire(name string) *Task {
+	for _, t := range l.program.Tasks() {
+		if t.Name == name || slices.Contains(t.Aliases, name) {
+			return t
+		}
+	}
+	return nil
+}
+
+// elsewhere suggests a task whose full name ends so.
+func (l *loader) elsewhere(t *Task, end string) string {
+	for _, other := range l.program.Tasks() {
+		if end != "" && strings.HasSuffix(string(other.FullName), "."+end) {
+			return fmt.Sprintf("did you mean %q?", t.written(other))
+		}
+	}
+	return ""
+}
+
+// written is the shortest name of another task in a then of this one.
+func (t *Task) written(other *Task) string {
+	pkg := t.Service.File.Desc.Package()
+	switch {
+	case other.Service == t.Service:
+		return string(other.FullName.Name())
+	case other.Service.File.Desc.Package() == pkg && pkg != "":
+		return strings.TrimPrefix(string(other.FullName), string(pkg)+".")
+	}
+	return string(other.FullName)
 }
 
 // ordinaryRPC returns the full name of the rpc of an ordinary service that a
@@ -159,7 +205,7 @@ func cutLast(name string) (before, after string, found bool) {
 	if i < 0 {
 		return "", name, false
 	}
-	return strings.TrimPrefix(name[:i], "."), name[i+1:], true
+	return name[:i], name[i+1:], true
 }
 
 // unimported refuses a target whose file the schema does not import. The

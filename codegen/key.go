@@ -120,7 +120,7 @@ func resolvePath(path []string, payload *protogen.Message) ([]*protogen.Field, *
 	for i, name := range path {
 		field, c := findField(name, message)
 		if c == nil {
-			c = unfitForKey(field, i == len(path)-1)
+			c = unfitForKey(field, path[:i+1], i == len(path)-1)
 		}
 		if c != nil {
 			return nil, c
@@ -133,17 +133,23 @@ func resolvePath(path []string, payload *protogen.Message) ([]*protogen.Field, *
 
 func findField(name string, message *protogen.Message) (*protogen.Field, *complaint) {
 	var names []string
+	c := &complaint{message: fmt.Sprintf("%s has no field %q", message.Desc.FullName(), name), near: name}
 	for _, f := range message.Fields {
 		if addressedBy(f, name) {
 			return f, nil
 		}
 		names = append(names, string(f.Desc.Name()))
+		if f.Desc.JSONName() == name {
+			c.hint = fmt.Sprintf("did you mean %q?", f.Desc.Name())
+		}
 	}
-	return nil, &complaint{
-		message: fmt.Sprintf("%s has no field %q", message.Desc.FullName(), name),
-		near:    name,
-		hint:    didYouMean(name, names),
+	if c.hint == "" {
+		c.hint = didYouMean(name, names)
 	}
+	if message.Desc.Oneofs().ByName(protoreflect.Name(name)) != nil {
+		c.message = fmt.Sprintf("%q is a oneof, of which any member may be unset", name)
+	}
+	return nil, c
 }
 
 // addressedBy also knows a proto2 group by the name of its message, so that the
@@ -152,11 +158,18 @@ func addressedBy(f *protogen.Field, name string) bool {
 	if string(f.Desc.Name()) == name {
 		return true
 	}
-	return f.Desc.Kind() == protoreflect.GroupKind && string(f.Desc.Message().Name()) == name
+	return isGroup(f) && string(f.Desc.Message().Name()) == name
 }
 
-// unfitForKey says why a field cannot stand in a key, nil if it can.
-func unfitForKey(f *protogen.Field, last bool) *complaint {
+// isGroup says whether a field is a group of proto2. Editions have ordinary fields
+// that only look like one on the wire.
+func isGroup(f *protogen.Field) bool {
+	return f.Desc.Kind() == protoreflect.GroupKind && f.Desc.ParentFile().Syntax() == protoreflect.Proto2
+}
+
+// unfitForKey says why the field at the end of a path cannot stand in a key, nil
+// if it can.
+func unfitForKey(f *protogen.Field, path []string, last bool) *complaint {
 	name, d := string(f.Desc.Name()), f.Desc
 	bad := func(format string, args ...any) *complaint {
 		return &complaint{message: fmt.Sprintf("%q ", name) + fmt.Sprintf(format, args...), near: name}
@@ -166,7 +179,7 @@ func unfitForKey(f *protogen.Field, last bool) *complaint {
 		return bad("is a map")
 	case d.IsList():
 		return bad("is repeated")
-	case d.Kind() == protoreflect.GroupKind:
+	case isGroup(f):
 		return bad("is a group, which a key cannot reach into")
 	case d.ContainingOneof() != nil && !d.ContainingOneof().IsSynthetic():
 		return bad("is a member of oneof %q and may be unset, so two members would share a key", d.ContainingOneof().Name())
@@ -175,19 +188,19 @@ func unfitForKey(f *protogen.Field, last bool) *complaint {
 	case !last:
 		return nil
 	case f.Message != nil:
-		return unfitMessage(f, bad)
+		return unfitMessage(f, strings.Join(path, "."), bad)
 	}
 	return unfitScalar(d.Kind(), bad)
 }
 
-func unfitMessage(f *protogen.Field, bad func(string, ...any) *complaint) *complaint {
+func unfitMessage(f *protogen.Field, path string, bad func(string, ...any) *complaint) *complaint {
 	full := f.Message.Desc.FullName()
 	c := bad("is a message; name one of its fields")
 	switch {
 	case full == "google.protobuf.BytesValue", full == "google.protobuf.FloatValue", full == "google.protobuf.DoubleValue":
 		return bad("is a %s, which has no exact text; use a string or integer field", full)
 	case strings.HasPrefix(string(full), "google.protobuf.") && strings.HasSuffix(string(full), "Value") && len(f.Message.Fields) == 1 && full != "google.protobuf.ListValue":
-		c.hint = fmt.Sprintf("did you mean {%s.value}?", f.Desc.Name())
+		c.hint = fmt.Sprintf("did you mean {%s.value}?", path)
 	case full.Parent() == "google.protobuf":
 		return bad("is a %s, which a key cannot hold; use a string or integer field", full)
 	}

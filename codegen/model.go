@@ -60,6 +60,16 @@ type Service struct {
 	desc *protogen.Service
 }
 
+// task returns the task of an rpc's own name.
+func (s *Service) task(name string) *Task {
+	for _, t := range s.Tasks {
+		if string(t.FullName.Name()) == name {
+			return t
+		}
+	}
+	return nil
+}
+
 // A Task is one rpc of a task service.
 type Task struct {
 	Service *Service

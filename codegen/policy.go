@@ -66,6 +66,9 @@ func parseWindow(s string) (Window, error) {
 	return Window{For: d}, err
 }
 
+// mostAttempts is the runtime's limit.
+const mostAttempts = 1_000_000
+
 func parseAttempts(s string) (int32, error) {
 	n, err := strconv.ParseInt(s, 10, 32)
 	switch {
@@ -75,6 +78,8 @@ func parseAttempts(s string) (int32, error) {
 		return 0, errors.New("an explicit zero means nothing; leave the option out for the default, or set 1 for no retry")
 	case n < 0:
 		return 0, fmt.Errorf("%d is negative", n)
+	case n > mostAttempts:
+		return 0, fmt.Errorf("%d is more than the runtime counts; at most %d", n, mostAttempts)
 	}
 	return int32(n), nil
 }

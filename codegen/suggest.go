@@ -8,6 +8,7 @@ import (
 // Nearest returns the candidate that a misspelt name most likely stands for, or
 // "" when none is near enough to be worth suggesting.
 func Nearest(name string, candidates []string) string {
+	name = strings.TrimSpace(name)
 	best, bestDistance := "", len(name)/3+1
 	for _, c := range candidates {
 		if strings.EqualFold(c, name) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // A segment is a piece of a key template: literal text, or the path of a field.
@@ -67,11 +68,11 @@ func (p *templateParser) next() error {
 	case rest[0] == '}':
 		return &syntaxError{p.pos, "}", "a } without its {; write }} for a brace"}
 	default:
-		r := []rune(rest)[0]
+		r, width := utf8.DecodeRuneInString(rest)
 		if unicode.IsControl(r) {
 			return &syntaxError{p.pos, "", "a control character"}
 		}
-		p.take(string(r), len(string(r)))
+		p.take(rest[:width], width)
 	}
 	return nil
 }

@@ -28,12 +28,15 @@ func (p *Project) Write(files []File) (Changes, error) {
 		return c, err
 	}
 	c.Doubtful = left.Doubtful
-	for _, f := range files {
-		changed, err := writeChanged(filepath.Join(p.Dir, filepath.FromSlash(f.Name)), f.Content)
-		if err != nil {
-			return c, err
+	changed, errs := make([]bool, len(files)), make([]error, len(files))
+	parallel(len(files), func(i int) {
+		changed[i], errs[i] = writeChanged(filepath.Join(p.Dir, filepath.FromSlash(files[i].Name)), files[i].Content)
+	})
+	for i, f := range files {
+		if errs[i] != nil {
+			return c, errs[i]
 		}
-		if changed {
+		if changed[i] {
 			c.Written = append(c.Written, f.Name)
 		}
 	}

@@ -119,6 +119,19 @@ func TestPresenceIsReadAlikeInAllAPIs(t *testing.T) {
 	}
 }
 
+// Editions have fields that look like a group on the wire and are none.
+func TestDelimitedFieldsAreMessages(t *testing.T) {
+	t.Parallel()
+	const payload = `delimited { id: "d" } has_id: true`
+	for _, job := range []backstage.Job{
+		of(t, opentasks.DelimitedJob, payload), of(t, hybridtasks.DelimitedJob, payload), of(t, opaquetasks.DelimitedJob, payload),
+	} {
+		check(t, job.Task(), job, job.DedupeKey(), job.Task()+":d", "")
+	}
+	empty := of(t, opentasks.DelimitedJob, `delimited {} has_id: true`)
+	check(t, "empty", empty, empty.DedupeKey(), "", "delimited.id")
+}
+
 // A field without a getter that all builds have is read all the same.
 func TestFieldsOfAHybridMessageAreReadInAllBuilds(t *testing.T) {
 	t.Parallel()

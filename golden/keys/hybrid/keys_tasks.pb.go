@@ -83,6 +83,7 @@ type Kinds struct {
 	GetId_        *string                `protobuf:"bytes,11,opt,name=get_id,json=getId" json:"get_id,omitempty"`
 	Build         *string                `protobuf:"bytes,12,opt,name=build" json:"build,omitempty"`
 	HasId         *bool                  `protobuf:"varint,13,req,name=has_id,json=hasId" json:"has_id,omitempty"`
+	Delimited     *Sub                   `protobuf:"group,14,opt,name=Sub,json=delimited" json:"delimited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -225,6 +226,13 @@ func (x *Kinds) GetHasId() bool {
 	return false
 }
 
+func (x *Kinds) GetDelimited() *Sub {
+	if x != nil {
+		return x.Delimited
+	}
+	return nil
+}
+
 func (x *Kinds) SetText(v string) {
 	x.Text = &v
 }
@@ -275,6 +283,10 @@ func (x *Kinds) SetBuild_(v string) {
 
 func (x *Kinds) SetHasId(v bool) {
 	x.HasId = &v
+}
+
+func (x *Kinds) SetDelimited(v *Sub) {
+	x.Delimited = v
 }
 
 func (x *Kinds) HasText() bool {
@@ -361,6 +373,13 @@ func (x *Kinds) HasHasId() bool {
 	return x.HasId != nil
 }
 
+func (x *Kinds) HasDelimited() bool {
+	if x == nil {
+		return false
+	}
+	return x.Delimited != nil
+}
+
 func (x *Kinds) ClearText() {
 	x.Text = nil
 }
@@ -409,6 +428,10 @@ func (x *Kinds) ClearHasId() {
 	x.HasId = nil
 }
 
+func (x *Kinds) ClearDelimited() {
+	x.Delimited = nil
+}
+
 type Kinds_builder struct {
 	_ [0]func() // Prevents comparability and use of unkeyed literals for the builder.
 
@@ -425,6 +448,7 @@ type Kinds_builder struct {
 	GetId         *string
 	Build_        *string
 	HasId         *bool
+	Delimited     *Sub
 }
 
 func (b0 Kinds_builder) Build() *Kinds {
@@ -444,6 +468,7 @@ func (b0 Kinds_builder) Build() *Kinds {
 	x.GetId_ = b.GetId
 	x.Build = b.Build_
 	x.HasId = b.HasId
+	x.Delimited = b.Delimited
 	return m0
 }
 
@@ -1004,7 +1029,7 @@ var File_keys_hybrid_keys_tasks_proto protoreflect.FileDescriptor
 
 const file_keys_hybrid_keys_tasks_proto_rawDesc = "" +
 	"\n" +
-	"\x1ckeys/hybrid/keys_tasks.proto\x12\vkeys.hybrid\x1a\x1abackstage/v1/options.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a!google/protobuf/go_features.proto\"\x8a\x03\n" +
+	"\x1ckeys/hybrid/keys_tasks.proto\x12\vkeys.hybrid\x1a\x1abackstage/v1/options.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a!google/protobuf/go_features.proto\"\xc1\x03\n" +
 	"\x05Kinds\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
@@ -1019,7 +1044,8 @@ const file_keys_hybrid_keys_tasks_proto_rawDesc = "" +
 	" \x01(\tR\x02id\x12\x15\n" +
 	"\x06get_id\x18\v \x01(\tR\x05getId\x12\x14\n" +
 	"\x05build\x18\f \x01(\tR\x05build\x12\x1c\n" +
-	"\x06has_id\x18\r \x01(\bB\x05\xaa\x01\x02\b\x03R\x05hasId\"\xb5\x03\n" +
+	"\x06has_id\x18\r \x01(\bB\x05\xaa\x01\x02\b\x03R\x05hasId\x125\n" +
+	"\tdelimited\x18\x0e \x01(\v2\x10.keys.hybrid.SubB\x05\xaa\x01\x02(\x02R\tdelimited\"\xb5\x03\n" +
 	"\bReversed\x12\x19\n" +
 	"\bget_text\x18\x01 \x01(\tR\agetText\x12\x19\n" +
 	"\bget_flag\x18\x02 \x01(\tR\agetFlag\x12\x1b\n" +
@@ -1045,11 +1071,12 @@ const file_keys_hybrid_keys_tasks_proto_rawDesc = "" +
 	"\x06Colour\x12\x16\n" +
 	"\x12COLOUR_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
-	"COLOUR_RED\x10\x012\xec\x03\n" +
+	"COLOUR_RED\x10\x012\xbd\x04\n" +
 	"\bKeyTasks\x12h\n" +
 	"\bExplicit\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\"0ʮ\x81\xb6\x0e*\"({text}/{number}/{flag}/{colour}/{sub.id}\x12n\n" +
 	"\aDefault\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\"7ʮ\x81\xb6\x0e1\"/{text_default}/{number_default}/{flag_default?}\x12\\\n" +
-	"\x03Odd\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\")ʮ\x81\xb6\x0e#2!{must}{id}{get_id}{build}{has_id}\x12\x9b\x01\n" +
+	"\x03Odd\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\")ʮ\x81\xb6\x0e#2!{must}{id}{get_id}{build}{has_id}\x12O\n" +
+	"\tDelimited\x12\x12.keys.hybrid.Kinds\x1a\x16.google.protobuf.Empty\"\x16ʮ\x81\xb6\x0e\x10\"\x0e{delimited.id}\x12\x9b\x01\n" +
 	"\aReverse\x12\x15.keys.hybrid.Reversed\x1a\x16.google.protobuf.Empty\"aʮ\x81\xb6\x0e[\"={text}/{flag}/{small}/{big}/{size}/{bigger}/{colour}/{sub.id}*\x021h2\x16{get_text?}/{get_sub?}\x1a\n" +
 	"ʮ\x81\xb6\x0e\x04\n" +
 	"\x021hBIZ?github.com/backstage-go/backstage/golden/keys/hybrid;hybridkeys\x92\x03\x05\xd2>\x02\x10\x02b\beditionsp\xe8\a"
@@ -1064,23 +1091,26 @@ var file_keys_hybrid_keys_tasks_proto_goTypes = []any{
 	(*emptypb.Empty)(nil), // 4: google.protobuf.Empty
 }
 var file_keys_hybrid_keys_tasks_proto_depIdxs = []int32{
-	0, // 0: keys.hybrid.Kinds.colour:type_name -> keys.hybrid.Colour
-	3, // 1: keys.hybrid.Kinds.sub:type_name -> keys.hybrid.Sub
-	0, // 2: keys.hybrid.Reversed.colour:type_name -> keys.hybrid.Colour
-	3, // 3: keys.hybrid.Reversed.sub:type_name -> keys.hybrid.Sub
-	1, // 4: keys.hybrid.KeyTasks.Explicit:input_type -> keys.hybrid.Kinds
-	1, // 5: keys.hybrid.KeyTasks.Default:input_type -> keys.hybrid.Kinds
-	1, // 6: keys.hybrid.KeyTasks.Odd:input_type -> keys.hybrid.Kinds
-	2, // 7: keys.hybrid.KeyTasks.Reverse:input_type -> keys.hybrid.Reversed
-	4, // 8: keys.hybrid.KeyTasks.Explicit:output_type -> google.protobuf.Empty
-	4, // 9: keys.hybrid.KeyTasks.Default:output_type -> google.protobuf.Empty
-	4, // 10: keys.hybrid.KeyTasks.Odd:output_type -> google.protobuf.Empty
-	4, // 11: keys.hybrid.KeyTasks.Reverse:output_type -> google.protobuf.Empty
-	8, // [8:12] is the sub-list for method output_type
-	4, // [4:8] is the sub-list for method input_type
-	4, // [4:4] is the sub-list for extension type_name
-	4, // [4:4] is the sub-list for extension extendee
-	0, // [0:4] is the sub-list for field type_name
+	0,  // 0: keys.hybrid.Kinds.colour:type_name -> keys.hybrid.Colour
+	3,  // 1: keys.hybrid.Kinds.sub:type_name -> keys.hybrid.Sub
+	3,  // 2: keys.hybrid.Kinds.delimited:type_name -> keys.hybrid.Sub
+	0,  // 3: keys.hybrid.Reversed.colour:type_name -> keys.hybrid.Colour
+	3,  // 4: keys.hybrid.Reversed.sub:type_name -> keys.hybrid.Sub
+	1,  // 5: keys.hybrid.KeyTasks.Explicit:input_type -> keys.hybrid.Kinds
+	1,  // 6: keys.hybrid.KeyTasks.Default:input_type -> keys.hybrid.Kinds
+	1,  // 7: keys.hybrid.KeyTasks.Odd:input_type -> keys.hybrid.Kinds
+	1,  // 8: keys.hybrid.KeyTasks.Delimited:input_type -> keys.hybrid.Kinds
+	2,  // 9: keys.hybrid.KeyTasks.Reverse:input_type -> keys.hybrid.Reversed
+	4,  // 10: keys.hybrid.KeyTasks.Explicit:output_type -> google.protobuf.Empty
+	4,  // 11: keys.hybrid.KeyTasks.Default:output_type -> google.protobuf.Empty
+	4,  // 12: keys.hybrid.KeyTasks.Odd:output_type -> google.protobuf.Empty
+	4,  // 13: keys.hybrid.KeyTasks.Delimited:output_type -> google.protobuf.Empty
+	4,  // 14: keys.hybrid.KeyTasks.Reverse:output_type -> google.protobuf.Empty
+	10, // [10:15] is the sub-list for method output_type
+	5,  // [5:10] is the sub-list for method input_type
+	5,  // [5:5] is the sub-list for extension type_name
+	5,  // [5:5] is the sub-list for extension extendee
+	0,  // [0:5] is the sub-list for field type_name
 }
 
 func init() { file_keys_hybrid_keys_tasks_proto_init() }

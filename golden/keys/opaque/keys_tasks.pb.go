@@ -81,6 +81,7 @@ type Kinds struct {
 	xxx_hidden_GetId_        *string                `protobuf:"bytes,11,opt,name=get_id,json=getId"`
 	xxx_hidden_Build         *string                `protobuf:"bytes,12,opt,name=build"`
 	xxx_hidden_HasId         bool                   `protobuf:"varint,13,req,name=has_id,json=hasId"`
+	xxx_hidden_Delimited     *Sub                   `protobuf:"group,14,opt,name=Sub,json=delimited"`
 	XXX_raceDetectHookData   protoimpl.RaceDetectHookData
 	XXX_presence             [1]uint32
 	unknownFields            protoimpl.UnknownFields
@@ -233,24 +234,31 @@ func (x *Kinds) GetHasId() bool {
 	return false
 }
 
+func (x *Kinds) GetDelimited() *Sub {
+	if x != nil {
+		return x.xxx_hidden_Delimited
+	}
+	return nil
+}
+
 func (x *Kinds) SetText(v string) {
 	x.xxx_hidden_Text = &v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 0, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 0, 14)
 }
 
 func (x *Kinds) SetNumber(v int64) {
 	x.xxx_hidden_Number = v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 1, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 1, 14)
 }
 
 func (x *Kinds) SetFlag(v bool) {
 	x.xxx_hidden_Flag = v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 2, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 2, 14)
 }
 
 func (x *Kinds) SetColour(v Colour) {
 	x.xxx_hidden_Colour = v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 3, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 3, 14)
 }
 
 func (x *Kinds) SetSub(v *Sub) {
@@ -259,17 +267,17 @@ func (x *Kinds) SetSub(v *Sub) {
 
 func (x *Kinds) SetTextDefault(v string) {
 	x.xxx_hidden_TextDefault = &v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 5, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 5, 14)
 }
 
 func (x *Kinds) SetNumberDefault(v int64) {
 	x.xxx_hidden_NumberDefault = v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 6, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 6, 14)
 }
 
 func (x *Kinds) SetFlagDefault(v bool) {
 	x.xxx_hidden_FlagDefault = v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 7, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 7, 14)
 }
 
 func (x *Kinds) SetMust(v string) {
@@ -278,22 +286,26 @@ func (x *Kinds) SetMust(v string) {
 
 func (x *Kinds) SetId(v string) {
 	x.xxx_hidden_Id = &v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 9, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 9, 14)
 }
 
 func (x *Kinds) SetGetId(v string) {
 	x.xxx_hidden_GetId_ = &v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 10, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 10, 14)
 }
 
 func (x *Kinds) SetBuild_(v string) {
 	x.xxx_hidden_Build = &v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 11, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 11, 14)
 }
 
 func (x *Kinds) SetHasId(v bool) {
 	x.xxx_hidden_HasId = v
-	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 12, 13)
+	protoimpl.X.SetPresent(&(x.XXX_presence[0]), 12, 14)
+}
+
+func (x *Kinds) SetDelimited(v *Sub) {
+	x.xxx_hidden_Delimited = v
 }
 
 func (x *Kinds) HasText() bool {
@@ -380,6 +392,13 @@ func (x *Kinds) HasHasId() bool {
 	return protoimpl.X.Present(&(x.XXX_presence[0]), 12)
 }
 
+func (x *Kinds) HasDelimited() bool {
+	if x == nil {
+		return false
+	}
+	return x.xxx_hidden_Delimited != nil
+}
+
 func (x *Kinds) ClearText() {
 	protoimpl.X.ClearPresent(&(x.XXX_presence[0]), 0)
 	x.xxx_hidden_Text = nil
@@ -436,6 +455,10 @@ func (x *Kinds) ClearHasId() {
 	x.xxx_hidden_HasId = false
 }
 
+func (x *Kinds) ClearDelimited() {
+	x.xxx_hidden_Delimited = nil
+}
+
 type Kinds_builder struct {
 	_ [0]func() // Prevents comparability and use of unkeyed literals for the builder.
 
@@ -452,6 +475,7 @@ type Kinds_builder struct {
 	GetId         *string
 	Build_        *string
 	HasId         *bool
+	Delimited     *Sub
 }
 
 func (b0 Kinds_builder) Build() *Kinds {
@@ -459,51 +483,52 @@ func (b0 Kinds_builder) Build() *Kinds {
 	b, x := &b0, m0
 	_, _ = b, x
 	if b.Text != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 0, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 0, 14)
 		x.xxx_hidden_Text = b.Text
 	}
 	if b.Number != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 1, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 1, 14)
 		x.xxx_hidden_Number = *b.Number
 	}
 	if b.Flag != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 2, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 2, 14)
 		x.xxx_hidden_Flag = *b.Flag
 	}
 	if b.Colour != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 3, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 3, 14)
 		x.xxx_hidden_Colour = *b.Colour
 	}
 	x.xxx_hidden_Sub = b.Sub
 	if b.TextDefault != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 5, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 5, 14)
 		x.xxx_hidden_TextDefault = b.TextDefault
 	}
 	if b.NumberDefault != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 6, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 6, 14)
 		x.xxx_hidden_NumberDefault = *b.NumberDefault
 	}
 	if b.FlagDefault != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 7, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 7, 14)
 		x.xxx_hidden_FlagDefault = *b.FlagDefault
 	}
 	x.xxx_hidden_Must = b.Must
 	if b.Id != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 9, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 9, 14)
 		x.xxx_hidden_Id = b.Id
 	}
 	if b.GetId != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 10, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 10, 14)
 		x.xxx_hidden_GetId_ = b.GetId
 	}
 	if b.Build_ != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 11, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 11, 14)
 		x.xxx_hidden_Build = b.Build_
 	}
 	if b.HasId != nil {
-		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 12, 13)
+		protoimpl.X.SetPresentNonAtomic(&(x.XXX_presence[0]), 12, 14)
 		x.xxx_hidden_HasId = *b.HasId
 	}
+	x.xxx_hidden_Delimited = b.Delimited
 	return m0
 }
 
@@ -590,7 +615,7 @@ var File_keys_opaque_keys_tasks_proto protoreflect.FileDescriptor
 
 const file_keys_opaque_keys_tasks_proto_rawDesc = "" +
 	"\n" +
-	"\x1ckeys/opaque/keys_tasks.proto\x12\vkeys.opaque\x1a\x1abackstage/v1/options.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a!google/protobuf/go_features.proto\"\x8a\x03\n" +
+	"\x1ckeys/opaque/keys_tasks.proto\x12\vkeys.opaque\x1a\x1abackstage/v1/options.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a!google/protobuf/go_features.proto\"\xc1\x03\n" +
 	"\x05Kinds\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
@@ -605,17 +630,19 @@ const file_keys_opaque_keys_tasks_proto_rawDesc = "" +
 	" \x01(\tR\x02id\x12\x15\n" +
 	"\x06get_id\x18\v \x01(\tR\x05getId\x12\x14\n" +
 	"\x05build\x18\f \x01(\tR\x05build\x12\x1c\n" +
-	"\x06has_id\x18\r \x01(\bB\x05\xaa\x01\x02\b\x03R\x05hasId\"\x15\n" +
+	"\x06has_id\x18\r \x01(\bB\x05\xaa\x01\x02\b\x03R\x05hasId\x125\n" +
+	"\tdelimited\x18\x0e \x01(\v2\x10.keys.opaque.SubB\x05\xaa\x01\x02(\x02R\tdelimited\"\x15\n" +
 	"\x03Sub\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id*0\n" +
 	"\x06Colour\x12\x16\n" +
 	"\x12COLOUR_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
-	"COLOUR_RED\x10\x012\xce\x02\n" +
+	"COLOUR_RED\x10\x012\x9f\x03\n" +
 	"\bKeyTasks\x12h\n" +
 	"\bExplicit\x12\x12.keys.opaque.Kinds\x1a\x16.google.protobuf.Empty\"0ʮ\x81\xb6\x0e*\"({text}/{number}/{flag}/{colour}/{sub.id}\x12n\n" +
 	"\aDefault\x12\x12.keys.opaque.Kinds\x1a\x16.google.protobuf.Empty\"7ʮ\x81\xb6\x0e1\"/{text_default}/{number_default}/{flag_default?}\x12\\\n" +
-	"\x03Odd\x12\x12.keys.opaque.Kinds\x1a\x16.google.protobuf.Empty\")ʮ\x81\xb6\x0e#2!{must}{id}{get_id}{build}{has_id}\x1a\n" +
+	"\x03Odd\x12\x12.keys.opaque.Kinds\x1a\x16.google.protobuf.Empty\")ʮ\x81\xb6\x0e#2!{must}{id}{get_id}{build}{has_id}\x12O\n" +
+	"\tDelimited\x12\x12.keys.opaque.Kinds\x1a\x16.google.protobuf.Empty\"\x16ʮ\x81\xb6\x0e\x10\"\x0e{delimited.id}\x1a\n" +
 	"ʮ\x81\xb6\x0e\x04\n" +
 	"\x021hBIZ?github.com/backstage-go/backstage/golden/keys/opaque;opaquekeys\x92\x03\x05\xd2>\x02\x10\x03b\beditionsp\xe8\a"
 
@@ -630,17 +657,20 @@ var file_keys_opaque_keys_tasks_proto_goTypes = []any{
 var file_keys_opaque_keys_tasks_proto_depIdxs = []int32{
 	0, // 0: keys.opaque.Kinds.colour:type_name -> keys.opaque.Colour
 	2, // 1: keys.opaque.Kinds.sub:type_name -> keys.opaque.Sub
-	1, // 2: keys.opaque.KeyTasks.Explicit:input_type -> keys.opaque.Kinds
-	1, // 3: keys.opaque.KeyTasks.Default:input_type -> keys.opaque.Kinds
-	1, // 4: keys.opaque.KeyTasks.Odd:input_type -> keys.opaque.Kinds
-	3, // 5: keys.opaque.KeyTasks.Explicit:output_type -> google.protobuf.Empty
-	3, // 6: keys.opaque.KeyTasks.Default:output_type -> google.protobuf.Empty
-	3, // 7: keys.opaque.KeyTasks.Odd:output_type -> google.protobuf.Empty
-	5, // [5:8] is the sub-list for method output_type
-	2, // [2:5] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 2: keys.opaque.Kinds.delimited:type_name -> keys.opaque.Sub
+	1, // 3: keys.opaque.KeyTasks.Explicit:input_type -> keys.opaque.Kinds
+	1, // 4: keys.opaque.KeyTasks.Default:input_type -> keys.opaque.Kinds
+	1, // 5: keys.opaque.KeyTasks.Odd:input_type -> keys.opaque.Kinds
+	1, // 6: keys.opaque.KeyTasks.Delimited:input_type -> keys.opaque.Kinds
+	3, // 7: keys.opaque.KeyTasks.Explicit:output_type -> google.protobuf.Empty
+	3, // 8: keys.opaque.KeyTasks.Default:output_type -> google.protobuf.Empty
+	3, // 9: keys.opaque.KeyTasks.Odd:output_type -> google.protobuf.Empty
+	3, // 10: keys.opaque.KeyTasks.Delimited:output_type -> google.protobuf.Empty
+	7, // [7:11] is the sub-list for method output_type
+	3, // [3:7] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_keys_opaque_keys_tasks_proto_init() }

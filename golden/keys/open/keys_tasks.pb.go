@@ -87,6 +87,7 @@ type Kinds struct {
 	GetId_        *string                `protobuf:"bytes,11,opt,name=get_id,json=getId" json:"get_id,omitempty"`
 	Build         *string                `protobuf:"bytes,12,opt,name=build" json:"build,omitempty"`
 	HasId         *bool                  `protobuf:"varint,13,req,name=has_id,json=hasId" json:"has_id,omitempty"`
+	Delimited     *Sub                   `protobuf:"group,14,opt,name=Sub,json=delimited" json:"delimited,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -219,6 +220,13 @@ func (x *Kinds) GetHasId() bool {
 	return false
 }
 
+func (x *Kinds) GetDelimited() *Sub {
+	if x != nil {
+		return x.Delimited
+	}
+	return nil
+}
+
 // Sub is a message in a message.
 type Sub struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -268,7 +276,7 @@ var File_keys_open_keys_tasks_proto protoreflect.FileDescriptor
 
 const file_keys_open_keys_tasks_proto_rawDesc = "" +
 	"\n" +
-	"\x1akeys/open/keys_tasks.proto\x12\tkeys.open\x1a\x1abackstage/v1/options.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a!google/protobuf/go_features.proto\"\x86\x03\n" +
+	"\x1akeys/open/keys_tasks.proto\x12\tkeys.open\x1a\x1abackstage/v1/options.proto\x1a\x1bgoogle/protobuf/empty.proto\x1a!google/protobuf/go_features.proto\"\xbb\x03\n" +
 	"\x05Kinds\x12\x12\n" +
 	"\x04text\x18\x01 \x01(\tR\x04text\x12\x16\n" +
 	"\x06number\x18\x02 \x01(\x03R\x06number\x12\x12\n" +
@@ -283,17 +291,19 @@ const file_keys_open_keys_tasks_proto_rawDesc = "" +
 	" \x01(\tR\x02id\x12\x15\n" +
 	"\x06get_id\x18\v \x01(\tR\x05getId\x12\x14\n" +
 	"\x05build\x18\f \x01(\tR\x05build\x12\x1c\n" +
-	"\x06has_id\x18\r \x01(\bB\x05\xaa\x01\x02\b\x03R\x05hasId\"\x15\n" +
+	"\x06has_id\x18\r \x01(\bB\x05\xaa\x01\x02\b\x03R\x05hasId\x123\n" +
+	"\tdelimited\x18\x0e \x01(\v2\x0e.keys.open.SubB\x05\xaa\x01\x02(\x02R\tdelimited\"\x15\n" +
 	"\x03Sub\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\tR\x02id*0\n" +
 	"\x06Colour\x12\x16\n" +
 	"\x12COLOUR_UNSPECIFIED\x10\x00\x12\x0e\n" +
 	"\n" +
-	"COLOUR_RED\x10\x012\xc8\x02\n" +
+	"COLOUR_RED\x10\x012\x97\x03\n" +
 	"\bKeyTasks\x12f\n" +
 	"\bExplicit\x12\x10.keys.open.Kinds\x1a\x16.google.protobuf.Empty\"0ʮ\x81\xb6\x0e*\"({text}/{number}/{flag}/{colour}/{sub.id}\x12l\n" +
 	"\aDefault\x12\x10.keys.open.Kinds\x1a\x16.google.protobuf.Empty\"7ʮ\x81\xb6\x0e1\"/{text_default}/{number_default}/{flag_default?}\x12Z\n" +
-	"\x03Odd\x12\x10.keys.open.Kinds\x1a\x16.google.protobuf.Empty\")ʮ\x81\xb6\x0e#2!{must}{id}{get_id}{build}{has_id}\x1a\n" +
+	"\x03Odd\x12\x10.keys.open.Kinds\x1a\x16.google.protobuf.Empty\")ʮ\x81\xb6\x0e#2!{must}{id}{get_id}{build}{has_id}\x12M\n" +
+	"\tDelimited\x12\x10.keys.open.Kinds\x1a\x16.google.protobuf.Empty\"\x16ʮ\x81\xb6\x0e\x10\"\x0e{delimited.id}\x1a\n" +
 	"ʮ\x81\xb6\x0e\x04\n" +
 	"\x021hBEZ;github.com/backstage-go/backstage/golden/keys/open;openkeys\x92\x03\x05\xd2>\x02\x10\x01b\beditionsp\xe8\a"
 
@@ -320,17 +330,20 @@ var file_keys_open_keys_tasks_proto_goTypes = []any{
 var file_keys_open_keys_tasks_proto_depIdxs = []int32{
 	0, // 0: keys.open.Kinds.colour:type_name -> keys.open.Colour
 	2, // 1: keys.open.Kinds.sub:type_name -> keys.open.Sub
-	1, // 2: keys.open.KeyTasks.Explicit:input_type -> keys.open.Kinds
-	1, // 3: keys.open.KeyTasks.Default:input_type -> keys.open.Kinds
-	1, // 4: keys.open.KeyTasks.Odd:input_type -> keys.open.Kinds
-	3, // 5: keys.open.KeyTasks.Explicit:output_type -> google.protobuf.Empty
-	3, // 6: keys.open.KeyTasks.Default:output_type -> google.protobuf.Empty
-	3, // 7: keys.open.KeyTasks.Odd:output_type -> google.protobuf.Empty
-	5, // [5:8] is the sub-list for method output_type
-	2, // [2:5] is the sub-list for method input_type
-	2, // [2:2] is the sub-list for extension type_name
-	2, // [2:2] is the sub-list for extension extendee
-	0, // [0:2] is the sub-list for field type_name
+	2, // 2: keys.open.Kinds.delimited:type_name -> keys.open.Sub
+	1, // 3: keys.open.KeyTasks.Explicit:input_type -> keys.open.Kinds
+	1, // 4: keys.open.KeyTasks.Default:input_type -> keys.open.Kinds
+	1, // 5: keys.open.KeyTasks.Odd:input_type -> keys.open.Kinds
+	1, // 6: keys.open.KeyTasks.Delimited:input_type -> keys.open.Kinds
+	3, // 7: keys.open.KeyTasks.Explicit:output_type -> google.protobuf.Empty
+	3, // 8: keys.open.KeyTasks.Default:output_type -> google.protobuf.Empty
+	3, // 9: keys.open.KeyTasks.Odd:output_type -> google.protobuf.Empty
+	3, // 10: keys.open.KeyTasks.Delimited:output_type -> google.protobuf.Empty
+	7, // [7:11] is the sub-list for method output_type
+	3, // [3:7] is the sub-list for method input_type
+	3, // [3:3] is the sub-list for extension type_name
+	3, // [3:3] is the sub-list for extension extendee
+	0, // [0:3] is the sub-list for field type_name
 }
 
 func init() { file_keys_open_keys_tasks_proto_init() }

@@ -22,10 +22,11 @@ const _ = backstage.SupportsVersion0_1
 
 // The names of the tasks on the wire.
 const (
-	ExplicitName = "keys.hybrid.KeyTasks.Explicit"
-	DefaultName  = "keys.hybrid.KeyTasks.Default"
-	OddName      = "keys.hybrid.KeyTasks.Odd"
-	ReverseName  = "keys.hybrid.KeyTasks.Reverse"
+	ExplicitName  = "keys.hybrid.KeyTasks.Explicit"
+	DefaultName   = "keys.hybrid.KeyTasks.Default"
+	OddName       = "keys.hybrid.KeyTasks.Odd"
+	DelimitedName = "keys.hybrid.KeyTasks.Delimited"
+	ReverseName   = "keys.hybrid.KeyTasks.Reverse"
 )
 
 // Client enqueues the tasks of KeyTasks.
@@ -38,6 +39,7 @@ func NewClient(enqueuer backstage.Enqueuer) (*Client, error) {
 		explicitTask().Needs(),
 		defaultTask().Needs(),
 		oddTask().Needs(),
+		delimitedTask().Needs(),
 		reverseTask().Needs(),
 	)
 	if err != nil {
@@ -60,6 +62,10 @@ type Handler interface {
 	//
 	// Up to 5 attempts of at most 1m each, with backoff from 1s to 1m.
 	Odd(ctx context.Context, in *hybridkeys.Kinds) error
+	// Delimited is task keys.hybrid.KeyTasks.Delimited.
+	//
+	// Up to 5 attempts of at most 1m each, with backoff from 1s to 1m.
+	Delimited(ctx context.Context, in *hybridkeys.Kinds) error
 	// Reverse is task keys.hybrid.KeyTasks.Reverse.
 	//
 	// Up to 5 attempts of at most 1m each, with backoff from 1s to 1m.
@@ -71,6 +77,7 @@ func Register(worker *backstage.Worker, handler Handler, opts ...backstage.Regis
 	RegisterExplicit(worker, handler.Explicit, opts...)
 	RegisterDefault(worker, handler.Default, opts...)
 	RegisterOdd(worker, handler.Odd, opts...)
+	RegisterDelimited(worker, handler.Delimited, opts...)
 	RegisterReverse(worker, handler.Reverse, opts...)
 }
 
@@ -173,6 +180,35 @@ func oddTask() backstage.Task[*hybridkeys.Kinds] {
 				backstage.KeyField("has_id", in.GetHasId(), backstage.IsSet(in, "has_id")),
 			)
 		},
+	}
+}
+
+// Delimited is task keys.hybrid.KeyTasks.Delimited.
+//
+// It enqueues on queue "default". Jobs with one dedupe key "{delimited.id}" are one job for 1h.
+func (c *Client) Delimited(ctx context.Context, in *hybridkeys.Kinds, opts ...backstage.EnqueueOption) (backstage.Receipt, error) {
+	return backstage.Enqueue(ctx, c.enqueuer, DelimitedJob(in, opts...))
+}
+
+// DelimitedJob returns a job of Delimited as a value, for batches that mix tasks.
+func DelimitedJob(in *hybridkeys.Kinds, opts ...backstage.EnqueueOption) backstage.Job {
+	return backstage.NewJob(delimitedTask(), in, opts...)
+}
+
+// RegisterDelimited lets worker run Delimited by handle.
+func RegisterDelimited(worker *backstage.Worker, handle func(context.Context, *hybridkeys.Kinds) error, opts ...backstage.RegisterOption) {
+	backstage.Register(worker, backstage.Registration{Name: DelimitedName}, handle, opts...)
+}
+
+func delimitedTask() backstage.Task[*hybridkeys.Kinds] {
+	return backstage.Task[*hybridkeys.Kinds]{
+		Name: DelimitedName,
+		Dedupe: func(in *hybridkeys.Kinds) (string, error) {
+			return backstage.JoinKey(
+				backstage.KeyField("delimited.id", in.GetDelimited().GetId(), in.GetDelimited().GetId() != ""),
+			)
+		},
+		DedupeFor: time.Hour,
 	}
 }
 

@@ -21,9 +21,10 @@ const _ = backstage.SupportsVersion0_1
 
 // The names of the tasks on the wire.
 const (
-	ExplicitName = "keys.opaque.KeyTasks.Explicit"
-	DefaultName  = "keys.opaque.KeyTasks.Default"
-	OddName      = "keys.opaque.KeyTasks.Odd"
+	ExplicitName  = "keys.opaque.KeyTasks.Explicit"
+	DefaultName   = "keys.opaque.KeyTasks.Default"
+	OddName       = "keys.opaque.KeyTasks.Odd"
+	DelimitedName = "keys.opaque.KeyTasks.Delimited"
 )
 
 // Client enqueues the tasks of KeyTasks.
@@ -36,6 +37,7 @@ func NewClient(enqueuer backstage.Enqueuer) (*Client, error) {
 		explicitTask().Needs(),
 		defaultTask().Needs(),
 		oddTask().Needs(),
+		delimitedTask().Needs(),
 	)
 	if err != nil {
 		return nil, err
@@ -57,6 +59,10 @@ type Handler interface {
 	//
 	// Up to 5 attempts of at most 1m each, with backoff from 1s to 1m.
 	Odd(ctx context.Context, in *opaquekeys.Kinds) error
+	// Delimited is task keys.opaque.KeyTasks.Delimited.
+	//
+	// Up to 5 attempts of at most 1m each, with backoff from 1s to 1m.
+	Delimited(ctx context.Context, in *opaquekeys.Kinds) error
 }
 
 // Register lets worker run all tasks of KeyTasks by handler.
@@ -64,6 +70,7 @@ func Register(worker *backstage.Worker, handler Handler, opts ...backstage.Regis
 	RegisterExplicit(worker, handler.Explicit, opts...)
 	RegisterDefault(worker, handler.Default, opts...)
 	RegisterOdd(worker, handler.Odd, opts...)
+	RegisterDelimited(worker, handler.Delimited, opts...)
 }
 
 // Explicit is task keys.opaque.KeyTasks.Explicit.
@@ -165,5 +172,34 @@ func oddTask() backstage.Task[*opaquekeys.Kinds] {
 				backstage.KeyField("has_id", in.GetHasId(), backstage.IsSet(in, "has_id")),
 			)
 		},
+	}
+}
+
+// Delimited is task keys.opaque.KeyTasks.Delimited.
+//
+// It enqueues on queue "default". Jobs with one dedupe key "{delimited.id}" are one job for 1h.
+func (c *Client) Delimited(ctx context.Context, in *opaquekeys.Kinds, opts ...backstage.EnqueueOption) (backstage.Receipt, error) {
+	return backstage.Enqueue(ctx, c.enqueuer, DelimitedJob(in, opts...))
+}
+
+// DelimitedJob returns a job of Delimited as a value, for batches that mix tasks.
+func DelimitedJob(in *opaquekeys.Kinds, opts ...backstage.EnqueueOption) backstage.Job {
+	return backstage.NewJob(delimitedTask(), in, opts...)
+}
+
+// RegisterDelimited lets worker run Delimited by handle.
+func RegisterDelimited(worker *backstage.Worker, handle func(context.Context, *opaquekeys.Kinds) error, opts ...backstage.RegisterOption) {
+	backstage.Register(worker, backstage.Registration{Name: DelimitedName}, handle, opts...)
+}
+
+func delimitedTask() backstage.Task[*opaquekeys.Kinds] {
+	return backstage.Task[*opaquekeys.Kinds]{
+		Name: DelimitedName,
+		Dedupe: func(in *opaquekeys.Kinds) (string, error) {
+			return backstage.JoinKey(
+				backstage.KeyField("delimited.id", in.GetDelimited().GetId(), in.GetDelimited().GetId() != ""),
+			)
+		},
+		DedupeFor: time.Hour,
 	}
 }
