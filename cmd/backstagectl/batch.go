@@ -74,6 +74,9 @@ func (b *batching) run(ctx context.Context, c *command.Console, operands []strin
 		if !b.yes {
 			return report.plan()
 		}
+		if b.path == "" && plan.Older > 0 && len(plan.Letters) > 1 {
+			return fmt.Errorf("%s left out, because newer ones of the same jobs are in the plan: name a file with -journal, or this run, once interrupted, could not be repeated without replaying them too", count(plan.Older, "letter"))
+		}
 		return b.do(ctx, dead, &plan, journal, report)
 	})
 }

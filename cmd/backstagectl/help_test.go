@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/backstage-go/backstage/cmd/backstagectl/internal/ctltest"
+	"github.com/backstage-go/backstage/internal/command/transcript"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -35,6 +36,27 @@ func TestEveryCommandExplainsItself(t *testing.T) {
 			})
 			shortLines(t, help.Stdout, 110)
 		})
+	}
+}
+
+func TestExamplesAreRightUses(t *testing.T) {
+	t.Parallel()
+	r := &rig{T: t, now: time.Now}
+	n := 0
+	for _, cmd := range program(world{getenv: func(string) string { return "" }}).Commands {
+		for line := range strings.Lines(cmd.Examples) {
+			_, line, found := strings.Cut(line, "backstagectl ")
+			line = regexp.MustCompile(` [|>#].*|\n`).ReplaceAllString(line, "")
+			if !found {
+				t.Errorf("%s: %q is no example", cmd.Name, line)
+			}
+			n++
+			// Help is printed when all flags before it are known and well.
+			r.want(r.ctl(append(transcript.Words(line), "-h")...), 0, "usage: backstagectl "+cmd.Name)
+		}
+	}
+	if n < 15 {
+		t.Errorf("%d examples", n)
 	}
 }
 

@@ -49,7 +49,7 @@ replays no job twice. A broker that fails within a replay leaves the letter in o
 the two places, or a copy in both: then the job runs twice, under its one id.
 
 A job is replayed by one letter. If it has several, that is the newest; the others
-are left out of the plan, which says how many.
+are left out of the plan, which says how many. Such a plan needs a journal.
 
 With -journal FILE the plan is kept in a file, then what became of its letters, synced
 to the disk after each step of at most 100.

@@ -29,12 +29,12 @@ var update = flag.Bool("update", false, "rewrite what commands print")
 //
 // $A-1 stands for the address of a job's dead letter, $A-1b for that of its second, $DIR
 // for the folder. What is
-// said in the commands to be "ago" is so from three hours later on.
+// said in the commands to be "ago" is so from three days later on.
 func TestCommandsPrintThis(t *testing.T) {
 	t.Parallel()
 	transcript.Run(t, *update, func(t *testing.T, dir string) transcript.Play {
 		r := newRig(t)
-		r.now = func() time.Time { return time.Now().Add(3 * time.Hour) }
+		r.now = func() time.Time { return time.Now().Add(3*24*time.Hour + 30*time.Minute) }
 		s := &stage{rig: r, files: dir, letters: map[string]string{}, names: map[string]string{}}
 		return s.play
 	})

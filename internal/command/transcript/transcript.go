@@ -79,14 +79,14 @@ func play(t *testing.T, archive *txtar.Archive, open func(t *testing.T, dir stri
 	for line := range strings.SplitSeq(string(archive.Comment), "\n") {
 		if command, ok := strings.CutPrefix(line, "$ "); ok {
 			fmt.Fprintln(&out, line)
-			out.WriteString(one(t, words(command)))
+			out.WriteString(one(t, Words(command)))
 		}
 	}
 	return out.String()
 }
 
-// words splits a command line. Single quotes keep blanks together.
-func words(line string) []string {
+// Words splits a command line. Single quotes keep blanks together.
+func Words(line string) []string {
 	var out []string
 	quoted, begun := false, false
 	for _, r := range line {
