@@ -16,7 +16,7 @@ type identity struct {
 	start string // when the process began; empty if there is none
 }
 
-// String is the line of a record. The number stands first, where a shell finds it.
+// String is the line of a record.
 func (i identity) String() string {
 	return fmt.Sprintf("%d %s %s %s", i.pid, i.boot, i.space, i.start)
 }
@@ -67,7 +67,7 @@ const (
 	serversFile = "servers"
 )
 
-// record replaces a file of a site in one step, because a watcher may read it.
+// record replaces a file of a site in one step: whoever is killed leaves the old or the new one.
 func record(dir, name string, processes ...identity) error {
 	var lines strings.Builder
 	for _, p := range processes {

@@ -91,13 +91,14 @@ func (p *processes) prepare(s *spec) error {
 	return nil
 }
 
-// note puts the running servers on record. It needs the lock.
+// note puts the running servers on record, for the watcher and for later runs. It needs
+// the lock.
 func (p *processes) note() error {
 	var all []identity
 	for _, one := range p.running {
 		all = append(all, one.identity)
 	}
-	return record(p.site.dir, serversFile, all...)
+	return errors.Join(p.watch.tell(all), record(p.site.dir, serversFile, all...))
 }
 
 // one returns the process of a server; nil if it is not running.

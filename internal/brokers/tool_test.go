@@ -182,6 +182,21 @@ func TestNoServerSurvivesAToolThatWasKilled(t *testing.T) {
 	h.empties(w.address)
 }
 
+func TestNoServerSurvivesItsFolder(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t)
+	w := h.wait()
+	for _, site := range h.sites() {
+		if err := os.RemoveAll(site); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	h.empties(w.address)
+}
+
 func TestNoContainerSurvivesAToolThatWasKilled(t *testing.T) {
 	requireProgram(t, redisRecipe())
 	calls := pretend(t)
@@ -226,6 +241,10 @@ func TestNextRunTakesDownWhatNobodyWatched(t *testing.T) {
 	if !answers(t.Context(), bystander.address) {
 		t.Error("a run took down the server of another that was going on")
 	}
+	if err := bystander.cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	h.empties(bystander.address)
 }
 
 // watchers finds the processes that watch over the sites of this house.

@@ -6,20 +6,20 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"strings"
 )
 
-// watching waits until its input ends, which is when its owner has died, since nobody
-// else has the other end, and then takes the site down. What is read are the numbers of
-// running servers, each the leader of its group. A site of which something cannot be
-// killed stays for the next run to look at. (Not every shell's kill knows "--".)
+// watching reads lines until its input ends, which is when its owner has died, since
+// nobody else has the other end, and then takes the site down. A line has the numbers of
+// all servers that run, each the leader of its group; the last one counts. A site of
+// which something cannot be killed stays for the next run to look at. (Not every shell's
+// kill knows "--".)
 const watching = `
 trap '' HUP INT QUIT TERM
-while read -r _; do :; done
-if [ -r "$1/` + serversFile + `" ]; then
-	while read -r pid _; do
-		kill -9 "-$pid" || ! kill -0 "-$pid" || exit
-	done <"$1/` + serversFile + `"
-fi
+while read -r line; do pids=$line; done
+for pid in $pids; do
+	kill -9 "-$pid" || ! kill -0 "-$pid" || exit
+done
 [ ! -r "$1/` + composeFile + `" ] || docker compose --file "$1/` + composeFile + `" down --volumes --timeout 0 || exit
 rm -rf -- "$1"
 rmdir -- "${1%/*}"
@@ -45,6 +45,19 @@ func watch(dir string) (*watcher, error) {
 		return nil, fmt.Errorf("watch over %s: %w", dir, err)
 	}
 	return &watcher{cmd, life}, nil
+}
+
+// tell says which servers run. That they are on record in the site's folder is not
+// enough: somebody may remove that.
+func (w *watcher) tell(servers []identity) error {
+	var line strings.Builder
+	for _, s := range servers {
+		fmt.Fprintf(&line, "%d ", s.pid)
+	}
+	if _, err := fmt.Fprintln(w.life, line.String()); err != nil {
+		return fmt.Errorf("nobody watches any more: %w", err)
+	}
+	return nil
 }
 
 // dismiss ends the watch without any deed. It is called before the folder is removed:
