@@ -6,6 +6,8 @@
 //	go run ./sqlite     the embedded provider beside a hand-written SQLite loop
 //	go run ./drain      large backlogs beside small ones
 //	go run ./generate   hundreds of schemas
+//	go run ./redis/throughput  Redis Streams beside asynq and a hand-written loop;
+//	                           and beside it pickup, idle, memory and takeover
 //
 // The same as benchmarks, in short: go test -run '^$' -bench . ./...
 package bench

@@ -24,7 +24,6 @@ import (
 	"github.com/backstage-go/backstage/runtime"
 
 	benchv1 "github.com/backstage-go/backstage/bench/gen/bench/v1"
-	"github.com/backstage-go/backstage/bench/internal/measure"
 	"github.com/backstage-go/backstage/bench/redis/internal/server"
 	"github.com/backstage-go/backstage/bench/redis/internal/side"
 )
@@ -75,7 +74,7 @@ func (p plan) run(ctx context.Context) ([]float64, error) {
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(p.out, "%s\n%s\nan idle worker, %v after its first %v\n", measure.Machine(), about, p.span, p.pre)
+	fmt.Fprintf(p.out, "%s\nan idle worker, %v after its first %v\n", about, p.span, p.pre)
 	var rates []float64
 	for _, lanes := range p.lanes {
 		sent, executed, err := p.idle(ctx, lanes)

@@ -22,7 +22,6 @@ import (
 
 	"google.golang.org/protobuf/proto"
 
-	"github.com/backstage-go/backstage/bench/internal/measure"
 	"github.com/backstage-go/backstage/bench/internal/work"
 	"github.com/backstage-go/backstage/bench/redis/internal/server"
 	"github.com/backstage-go/backstage/bench/redis/internal/side"
@@ -73,7 +72,7 @@ func (p plan) run(ctx context.Context) (r result, err error) {
 	if err != nil {
 		return r, err
 	}
-	fmt.Fprintf(p.out, "%s\n%s\n%d jobs with a payload of %d bytes, %d slots\n", measure.Machine(), about,
+	fmt.Fprintf(p.out, "%s\n%d jobs with a payload of %d bytes, %d slots\n", about,
 		p.jobs, proto.Size(work.Request(p.jobs)), p.slots)
 	if err := p.server.Clear(ctx); err != nil {
 		return r, err

@@ -25,7 +25,6 @@ import (
 	"os"
 	"time"
 
-	"github.com/backstage-go/backstage/bench/internal/measure"
 	"github.com/backstage-go/backstage/bench/redis/internal/server"
 	"github.com/backstage-go/backstage/bench/redis/internal/side"
 )
@@ -68,7 +67,7 @@ func (p plan) run(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	fmt.Fprintf(p.out, "%s\n%s\n", measure.Machine(), about)
+	fmt.Fprintf(p.out, "%s\n", about)
 	fmt.Fprintf(p.out, "%d jobs, %d a second, from the call that enqueues to the start of the handler:\n", p.jobs, p.rate)
 	for _, one := range []struct {
 		name string

@@ -39,6 +39,10 @@ func faultNames() []string {
 // patience is how long the parts of a trial may take before it fails.
 const patience = 30 * time.Second
 
+// errTooBusy is a trial that says nothing: the machine kept the first worker from its
+// heartbeats for a whole lease before anything happened to it.
+var errTooBusy = errors.New("a job of a worker that is well ran elsewhere: the machine is too busy for the lease")
+
 // trial lets one fault happen once, on an empty server, and returns how long it was
 // until all jobs ran again.
 func (p plan) trial(ctx context.Context, f fault) (took time.Duration, err error) {
@@ -67,7 +71,7 @@ func (p plan) trial(ctx context.Context, f fault) (took time.Duration, err error
 	}
 	defer second.dismiss()
 	if n, _ := second.starts(1, p.lease+rand.N(p.lease)); n > 0 { // over some heartbeats
-		return 0, errors.New("a job of a worker that is well ran elsewhere")
+		return 0, errTooBusy
 	}
 	began := time.Now()
 	if err := f.strike(first, proxy); err != nil {

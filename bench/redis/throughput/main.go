@@ -96,7 +96,7 @@ func (p plan) run(ctx context.Context, chosen []mode) (map[string][]round, error
 	if err != nil {
 		return nil, err
 	}
-	fmt.Fprintf(p.out, "%s\n%s\n", measure.Machine(), about)
+	fmt.Fprintf(p.out, "%s\n", about)
 	all := make(map[string][]round)
 	for _, m := range chosen {
 		if all[m.name], err = p.mode(ctx, m); err != nil {

@@ -6,12 +6,18 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
+	"path/filepath"
+	"runtime/debug"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
 
 	"github.com/backstage-go/backstage/internal/brokers"
+
+	"github.com/backstage-go/backstage/bench/internal/measure"
 )
 
 // Server is a running Redis.
@@ -85,7 +91,8 @@ func (s *Server) rewritten(ctx context.Context) error {
 	return errors.New("the rewrite of the append-only file does not end")
 }
 
-// Describe says what is running: the version and how it persists.
+// Describe says what is measured, and on what: machine, versions, how Redis persists,
+// and the command.
 func (s *Server) Describe(ctx context.Context) (string, error) {
 	info, err := s.Info(ctx, "server")
 	if err != nil {
@@ -95,7 +102,22 @@ func (s *Server) Describe(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	return fmt.Sprintf("Redis %s, appendonly %s, appendfsync %s", info["redis_version"], config["appendonly"], config["appendfsync"]), nil
+	return fmt.Sprintf("%s\nRedis %s, appendonly %s, appendfsync %s%s\n%s %s", measure.Machine(),
+		info["redis_version"], config["appendonly"], config["appendfsync"], versions(),
+		filepath.Base(os.Args[0]), strings.Join(os.Args[1:], " ")), nil
+}
+
+// versions names the clients, where the program was built with what it needs to know.
+func versions() string {
+	var all strings.Builder
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, dep := range info.Deps {
+			if dep.Path == "github.com/redis/go-redis/v9" || dep.Path == "github.com/hibiken/asynq" {
+				fmt.Fprintf(&all, ", %s %s", dep.Path, dep.Version)
+			}
+		}
+	}
+	return all.String()
 }
 
 // Number returns a number of a section of INFO.
