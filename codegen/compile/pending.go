@@ -4,7 +4,6 @@ import (
 	"errors"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 )
 
@@ -12,9 +11,12 @@ import (
 func (p *Project) Pending(files []File) (Changes, error) {
 	var c Changes
 	for _, f := range files {
-		have, err := os.ReadFile(filepath.Join(p.Dir, filepath.FromSlash(f.Name)))
+		have, err := os.ReadFile(p.onDisk(f.Name))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return c, err
+		}
+		if err == nil && string(have) != f.Content && !isGenerated(string(have)) {
+			return c, inTheWay(p.onDisk(f.Name))
 		}
 		if err != nil || string(have) != f.Content {
 			c.Written = append(c.Written, f.Name)

@@ -1,6 +1,7 @@
 package compile
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -23,7 +24,10 @@ func findSchemas(dir string, excluded []string) ([]string, error) {
 
 func walk(dir string, excluded []string, visit func(file string)) error {
 	return filepath.WalkDir(dir, func(p string, entry fs.DirEntry, err error) error {
-		if err != nil {
+		switch {
+		case errors.Is(err, fs.ErrNotExist) && p != dir:
+			return nil // another run has removed it meanwhile
+		case err != nil:
 			return err
 		}
 		if entry.IsDir() {

@@ -1,6 +1,9 @@
 package compile
 
 import (
+	"cmp"
+	"errors"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,7 +23,8 @@ type Changes struct {
 
 // Write writes those files whose content changed, so that the others keep their
 // time and stay built, and deletes generated files that no schema generates any
-// more. A file that was not generated is never touched.
+// more. It writes all of them or, when one cannot be written, none. A file that was
+// not generated is never touched.
 func (p *Project) Write(files []File) (Changes, error) {
 	var c Changes
 	left, err := p.Leftovers(files)
@@ -28,46 +32,52 @@ func (p *Project) Write(files []File) (Changes, error) {
 		return c, err
 	}
 	c.Doubtful = left.Doubtful
-	changed, errs := make([]bool, len(files)), make([]error, len(files))
-	parallel(len(files), func(i int) {
-		changed[i], errs[i] = writeChanged(filepath.Join(p.Dir, filepath.FromSlash(files[i].Name)), files[i].Content)
-	})
-	for i, f := range files {
-		if errs[i] != nil {
-			return c, errs[i]
-		}
-		if changed[i] {
-			c.Written = append(c.Written, f.Name)
-		}
+	if c.Written, err = p.replace(files); err != nil {
+		return c, err
 	}
 	for _, name := range left.Stale {
-		if err := os.Remove(filepath.Join(p.Dir, filepath.FromSlash(name))); err != nil {
+		if err := os.Remove(p.onDisk(name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return c, err
 		}
 		c.Deleted = append(c.Deleted, name)
 		p.removeEmpty(path.Dir(name))
 	}
-	slices.Sort(c.Written)
 	return c, nil
+}
+
+// replace gives files their new content and returns those that changed, sorted.
+func (p *Project) replace(files []File) ([]string, error) {
+	all, errs := make([]staged, len(files)), make([]error, len(files))
+	parallel(len(files), func(i int) { all[i], errs[i] = stage(p.onDisk(files[i].Name), files[i].Content) })
+	if err := cmp.Or(errs...); err != nil {
+		for i, s := range all {
+			err = errors.Join(err, s.discard())
+			p.removeEmpty(path.Dir(files[i].Name))
+		}
+		return nil, err
+	}
+	parallel(len(files), func(i int) { errs[i] = all[i].take() })
+	var written []string
+	for i, s := range all {
+		if s.temp != "" && errs[i] == nil {
+			written = append(written, files[i].Name)
+		}
+	}
+	slices.Sort(written)
+	return written, cmp.Or(errs...)
+}
+
+// onDisk is where a file of the project is.
+func (p *Project) onDisk(name string) string {
+	return filepath.Join(p.Dir, filepath.FromSlash(name))
 }
 
 // removeEmpty removes a folder of generated files, and those above, as far as
 // they are empty now.
 func (p *Project) removeEmpty(name string) {
 	for ; name != "."; name = path.Dir(name) {
-		if err := os.Remove(filepath.Join(p.Dir, filepath.FromSlash(name))); err != nil {
+		if err := os.Remove(p.onDisk(name)); err != nil {
 			return // something is in it, and it stays
 		}
 	}
-}
-
-func writeChanged(name, content string) (bool, error) {
-	have, err := os.ReadFile(name)
-	if err == nil && string(have) == content {
-		return false, nil
-	}
-	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
-		return false, err
-	}
-	return true, os.WriteFile(name, []byte(content), 0o644)
 }
