@@ -66,10 +66,10 @@ func readSources(r *roots, m *module) (sources, codegen.Diagnostics, error) {
 			out[s.name] = s
 		}
 	}
-	names := out.names()
-	found := make([]codegen.Diagnostics, len(names))
-	parallel(len(names), func(i int) { found[i] = out[names[i]].parse() })
-	return out, append(diagnostics, slices.Concat(found...)...), nil
+	for _, name := range out.names() {
+		diagnostics = append(diagnostics, out[name].parse()...)
+	}
+	return out, diagnostics, nil
 }
 
 func readSource(rootDir, file string) (*source, error) {
