@@ -28,11 +28,12 @@ type Leftovers struct {
 //
 // Task packages have our header, and are looked for everywhere when the project
 // is all schemas of the module, else only below the packages of its own messages.
+// One whose schema is in the module, but not in this project, is another run's.
 //
 // Messages look alike whoever generated them, so it takes evidence that these are
 // ours: protoc had no part in them, and the schemas of the same folder have messages
-// there still, or a task package below. They are stale when their schema is gone, or generates something
-// else now. Without evidence there is a warning where two copies of one schema
+// there still, or a task package below. They are stale when their schema is gone, or
+// generates something else now. Without evidence there is a warning where two copies of one schema
 // would meet in a program, or where nobody else seems to have written the file.
 func (p *Project) Leftovers(files []File) (Leftovers, error) {
 	f := &leftoverFinder{
@@ -44,7 +45,7 @@ func (p *Project) Leftovers(files []File) (Leftovers, error) {
 		foreign: p.foreignFolders(),
 	}
 	for _, file := range files {
-		f.fresh[file.Name] = true
+		f.fresh[p.real(file.Name)] = true
 		if strings.HasSuffix(file.Name, ".pb.go") {
 			source := sourceOf([]byte(file.Content))
 			f.now[source] = file.Name
@@ -52,7 +53,8 @@ func (p *Project) Leftovers(files []File) (Leftovers, error) {
 			f.ours[folders{path.Dir(file.Name), path.Dir(source)}] = true
 		}
 	}
-	err := walk(p.Dir, f.foreign, f.visit)
+	err := walk(p.Dir, nil, f.visit)
+	f.judgeTasks()
 	f.judgeMessages()
 	slices.Sort(f.out.Stale)
 	return f.out, err
@@ -75,9 +77,13 @@ type leftoverFinder struct {
 	// foreign are folders with a configuration of their own.
 	foreign  []string
 	schemas  []string // all of the module
+	tasks    []leftTasks
 	messages []leftMessages
 	out      Leftovers
 }
+
+// leftTasks is a task package that this run does not generate.
+type leftTasks struct{ name, source string }
 
 // leftMessages is a file of protoc-gen-go that this run does not generate.
 type leftMessages struct {
@@ -92,7 +98,7 @@ func (f *leftoverFinder) visit(disk string) {
 		f.schemas = append(f.schemas, disk)
 	}
 	tasks, messages := strings.HasSuffix(name, ".backstage.go"), strings.HasSuffix(name, ".pb.go")
-	if f.fresh[name] || !tasks && !messages {
+	if !tasks && !messages || f.fresh[f.project.real(name)] || f.isForeign(disk) {
 		return
 	}
 	text, err := os.ReadFile(disk)
@@ -106,13 +112,26 @@ func (f *leftoverFinder) visit(disk string) {
 		}
 		return
 	}
-	if !bytes.HasPrefix(text, []byte(codegen.Header+"\n")) {
-		return
+	if bytes.HasPrefix(text, []byte(codegen.Header+"\n")) {
+		f.tasks = append(f.tasks, leftTasks{name, sourceOf(text)})
 	}
-	folder := path.Dir(path.Dir(name))
-	if f.project.roots.whole || f.below[folder] {
-		f.out.Stale = append(f.out.Stale, name)
-		f.ours[folders{folder, path.Dir(sourceOf(text))}] = true
+}
+
+func (f *leftoverFinder) isForeign(disk string) bool {
+	return slices.ContainsFunc(f.foreign, func(dir string) bool { return within(dir, disk) })
+}
+
+func (f *leftoverFinder) judgeTasks() {
+	for _, t := range f.tasks {
+		folder := path.Dir(path.Dir(t.name))
+		if !f.project.roots.whole && !f.below[folder] {
+			continue
+		}
+		if !slices.Contains(f.project.Schemas, t.source) && f.found(t.source) {
+			continue // another run generates it
+		}
+		f.out.Stale = append(f.out.Stale, t.name)
+		f.ours[folders{folder, path.Dir(t.source)}] = true
 	}
 }
 
@@ -136,15 +155,19 @@ func (f *leftoverFinder) judgeMessages() {
 	}
 }
 
-// lies says whether a schema is there, in a root or anywhere in the module: roots
-// need not be all folders that others generate from. Without roots nothing is
-// known.
+// lies says whether a schema is there. Without roots nothing is known.
 func (f *leftoverFinder) lies(schemaName string) bool {
-	list := f.project.roots.list
-	if _, err := fs.Stat(schema.Files, schemaName); err == nil || len(list) == 0 {
-		return true
+	_, err := fs.Stat(schema.Files, schemaName)
+	return err == nil || len(f.project.roots.list) == 0 || f.found(schemaName)
+}
+
+// found says whether a schema is in a root or anywhere in the module: roots need
+// not be all folders that others generate from.
+func (f *leftoverFinder) found(schemaName string) bool {
+	if schemaName == "" {
+		return false
 	}
-	for _, root := range list {
+	for _, root := range f.project.roots.list {
 		if _, err := os.Stat(filepath.Join(root.dir, filepath.FromSlash(schemaName))); err == nil {
 			return true
 		}
@@ -190,5 +213,15 @@ func (p *Project) hasSchemaIn(dir string) bool {
 func sourceOf(text []byte) string {
 	_, rest, _ := bytes.Cut(text, []byte("\n// source: "))
 	line, _, _ := bytes.Cut(rest, []byte("\n"))
-	return strings.TrimSpace(string(line))
+	return strings.TrimSuffix(strings.TrimSpace(string(line)), " (deprecated)")
+}
+
+// real is where a file of the project is behind links, so that a file that is
+// reached on two ways is known as one. Where there is no such file it is its name.
+func (p *Project) real(name string) string {
+	real, err := filepath.EvalSymlinks(p.onDisk(name))
+	if err != nil {
+		return p.onDisk(name)
+	}
+	return real
 }

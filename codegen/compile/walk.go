@@ -23,15 +23,19 @@ func findSchemas(dir string, excluded []string) ([]string, error) {
 }
 
 func walk(dir string, excluded []string, visit func(file string)) error {
-	return filepath.WalkDir(dir, func(p string, entry fs.DirEntry, err error) error {
+	root := dir
+	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
+		root = dir + string(filepath.Separator) + "." // what it leads to, under its own name
+	}
+	return filepath.WalkDir(root, func(p string, entry fs.DirEntry, err error) error {
 		switch {
-		case errors.Is(err, fs.ErrNotExist) && p != dir:
+		case errors.Is(err, fs.ErrNotExist) && p != root:
 			return nil // another run has removed it meanwhile
 		case err != nil:
 			return err
 		}
 		if entry.IsDir() {
-			if p != dir && (skipped(p, entry.Name()) || slices.Contains(excluded, p)) {
+			if p != root && (skipped(p, entry.Name()) || slices.Contains(excluded, p)) {
 				return filepath.SkipDir
 			}
 			return nil
