@@ -172,3 +172,72 @@ func BenchmarkDrain(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkPromote moves jobs that fall due at once, and counts the time of the first
+// b.N, while 50,000 more of one ordering key are due too.
+func BenchmarkPromote(b *testing.B) {
+	const waiting = 50_000
+	for _, c := range []struct {
+		name      string
+		publishes bool // through publish, as a borrower's
+		shape     func(*provider.Job, int)
+	}{
+		{"own without key", false, plain},
+		{"own of one key", false, func(j *provider.Job, _ int) { j.OrderingKey = "k" }},
+		{"lent without key", true, func(j *provider.Job, i int) {
+			if i < waiting {
+				j.OrderingKey = "k"
+			}
+		}},
+		{"lent of one key", true, func(j *provider.Job, _ int) { j.OrderingKey = "k" }},
+	} {
+		b.Run(c.name, func(b *testing.B) {
+			s := benchOpen(b)
+			due := provider.Delays(s.delays)
+			if c.publishes {
+				due, _ = s.lend("borrower")
+			}
+			for i := 0; i < waiting+b.N; {
+				var jobs []provider.Job
+				for ; i < waiting+b.N && len(jobs) < 1000; i++ {
+					j := benchJob(i)
+					c.shape(&j, i)
+					jobs = append(jobs, j)
+				}
+				for _, r := range due.Hold(context.Background(), jobs) {
+					if r.Outcome != provider.OutcomeStored {
+						b.Fatal(r.Err)
+					}
+				}
+			}
+			ctx, cancel := context.WithCancel(context.Background())
+			b.ResetTimer()
+			var publish provider.Publish
+			promoted := 0
+			if c.publishes {
+				publish = func(_ context.Context, jobs []provider.Job) []provider.Stored {
+					stored := make([]provider.Stored, len(jobs))
+					for i := range stored {
+						stored[i].Outcome = provider.OutcomeStored
+					}
+					if promoted += len(jobs); promoted >= b.N {
+						cancel()
+					}
+					return stored
+				}
+			} else {
+				go func() {
+					for n := int64(waiting + 1); n > waiting && ctx.Err() == nil; time.Sleep(time.Millisecond) {
+						held, _ := due.Held(ctx, "q")
+						n, _ = held.Get()
+					}
+					cancel()
+				}()
+			}
+			if err := due.Promote(ctx, publish); err != nil {
+				b.Error(err)
+			}
+			b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "jobs/s")
+		})
+	}
+}

@@ -11,7 +11,7 @@ import (
 type heldRow struct {
 	n, scope, q, due, idh, pos, token int64
 
-	key  int64
+	key  int64 // the job's
 	body []byte
 }
 
@@ -24,9 +24,14 @@ where h.scope = ? and h.idh = ?`
 )
 
 func (t *transaction) insertHeld(h heldRow) {
-	t.exec(t.w.insert.held.of[0], h.n, h.scope, h.q, h.due, h.idh, h.pos, h.token)
-	t.heldUntil(h.scope, h.due)
+	turn := h.turn()
+	t.exec(t.w.insert.held.of[0], h.n, h.scope, h.q, h.due, h.idh, h.pos, turn.key, turn.key != 0, h.token)
 	t.tally(h.q).held++
+	if turn.key == 0 {
+		t.heldUntil(h.scope, h.due)
+		return
+	}
+	t.elect(h.scope, turn)
 }
 
 // heldUntil notes when a promoter of the scope has something to do.
@@ -49,7 +54,7 @@ func (t *transaction) hold(scope int64, e *entry) {
 			t.exec(sqlSetBody, e.body, old.n)
 			t.exec(sqlRenew, due, old.n)
 			t.heldUntil(scope, due)
-			t.nextOfKey(*old)
+			t.elect(scope, old.turn())
 			t.uncount(scope, e.q)
 			return
 		}
@@ -57,7 +62,7 @@ func (t *transaction) hold(scope int64, e *entry) {
 	}
 	e.n = t.next()
 	t.insertJobs([]*entry{e})
-	t.insertHeld(heldRow{n: e.n, scope: scope, q: e.q, due: due, idh: hash(e.id)})
+	t.insertHeld(heldRow{n: e.n, scope: scope, q: e.q, due: due, idh: hash(e.id), key: e.key})
 }
 
 // uncount takes back what arrivals counted for a job that replaces one.

@@ -154,7 +154,7 @@ func (w *writer) anyLapsed() bool {
 // anyDue reports whether jobs of our own are due that nobody promotes.
 func (w *writer) anyDue() bool {
 	var one int
-	return w.read("select 1 from held where scope = 0 and due <= ? limit 1", []any{w.store.in.now()}, &one)
+	return w.read("select 1 from held where scope = 0 and behind = 0 and due <= ? limit 1", []any{w.store.in.now()}, &one)
 }
 
 // read reads one row outside a transaction. What it cannot read now, the next look

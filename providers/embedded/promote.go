@@ -22,9 +22,9 @@ const (
 )
 
 const (
-	sqlNextDue = "select min(due) from held where scope = ?"
+	sqlNextDue = "select min(due) from held where scope = ? and behind = 0"
 	sqlDue     = `select h.n, h.q, h.pos, j.key from held h join job j on j.n = h.n
-where h.scope = ? and h.due <= ? order by h.due, h.n limit ?`
+where h.scope = ? and h.behind = 0 and h.due <= ? order by h.due, h.n`
 	sqlDropDue  = "delete from held where n in (select value from json_each(?))"
 	sqlReadyAll = "insert into ready (q, pos, n) select ?1, ?2 + key, value from json_each(?3)"
 	sqlMoveJob  = "update job set q = ? where n = ?"
@@ -94,15 +94,36 @@ func (d *delays) restUntil(due int64) time.Duration {
 	return max(finest, min(time.Duration(due-d.store.in.now()), idleLook))
 }
 
+// dueNow returns due jobs of a scope, up to a number, of each ordering key the first.
+func (t *transaction) dueNow(scope int64, most int) []heldRow {
+	var due []heldRow
+	t.query(sqlDue, []any{scope, t.now}, func(rows *sql.Rows) error {
+		h := heldRow{scope: scope}
+		if err := rows.Scan(&h.n, &h.q, &h.pos, &h.key); err != nil {
+			return err
+		}
+		if due = append(due, h); len(due) == most {
+			return errEnough
+		}
+		return nil
+	})
+	return due
+}
+
 // promote moves due jobs of a scope into the file's own queues, up to a number.
 func (t *transaction) promote(scope int64) {
-	var due []heldRow
-	t.query(sqlDue, []any{scope, t.now, mostDue}, func(rows *sql.Rows) error {
-		h := heldRow{scope: scope}
-		err := rows.Scan(&h.n, &h.q, &h.pos, &h.key)
-		due = append(due, h)
-		return err
-	})
+	for left := mostDue; left > 0; {
+		due := t.dueNow(scope, left)
+		if len(due) == 0 {
+			return
+		}
+		t.moveIn(due)
+		left -= len(due)
+	}
+}
+
+// moveIn moves jobs into the file's own queues: to their places, if they kept one.
+func (t *transaction) moveIn(due []heldRow) {
 	if len(due) == 0 {
 		return
 	}
@@ -110,7 +131,8 @@ func (t *transaction) promote(scope int64) {
 	fresh := make(map[int64][]int64)
 	for _, h := range due {
 		t.tally(h.q).held--
-		if scope != scopeOwn {
+		t.elect(h.scope, h.turn())
+		if h.scope != scopeOwn {
 			h = t.adopt(h)
 		}
 		switch {

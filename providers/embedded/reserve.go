@@ -36,13 +36,8 @@ func (d *delays) publishDue(ctx context.Context, publish provider.Publish) (int6
 	return 0, d.conclude(ctx, r, stored)
 }
 
-// These are left when there is enough; see sqlLapsed.
 const (
-	sqlDueKeys = `select h.n, h.q, j.key from held h join job j on j.n = h.n
-where h.scope = ? and h.due <= ? order by h.due, h.n`
-	sqlBegun = `select h.n, h.q, j.key from held h join job j on j.n = h.n
-where h.scope = ? and h.token <> 0 and j.key <> 0`
-	sqlDueLater  = "select min(due) from held where scope = ? and due > ?"
+	sqlDueLater  = "select min(due) from held where scope = ? and behind = 0 and due > ?"
 	sqlBodies    = "select j.n, j.body from json_each(?) e join job j on j.n = e.value order by e.key"
 	sqlReserve   = "update held set due = ?, token = ? where n in (select value from json_each(?))"
 	sqlGiveBack  = "update held set due = ?, token = -token where token = ? and n in (select value from json_each(?))"
@@ -52,19 +47,25 @@ where h.token = ? and h.n in (select value from json_each(?))`
 where h.token = ? and h.n in (select value from json_each(?))`
 )
 
-// reserve takes due jobs for one promoter: of each ordering key one, because with
-// several promoters nothing else would keep their order.
+// reserve takes due jobs for one promoter: of each ordering key the first alone,
+// because with several promoters nothing else would keep their order. One that kept
+// its place in this file goes back to it.
 func (d *delays) reserve(ctx context.Context) (reservation, error) {
 	var r reservation
 	err := d.store.writer.do(ctx, func(t *transaction) error {
 		r = reservation{}
 		scope := d.scope.id(t)
-		all := t.firstDue(scope)
-		if len(all) == 0 {
+		due := t.dueNow(scope, mostDue)
+		if len(due) == 0 {
 			r.next = t.dueLater(scope)
 			return nil
 		}
-		list := numbers(all, same)
+		placed, others := keepPlaces(due)
+		t.moveIn(placed)
+		if len(others) == 0 {
+			return nil
+		}
+		list := numbers(others, func(h heldRow) int64 { return h.n })
 		t.query(sqlBodies, []any{list}, func(rows *sql.Rows) error { return r.add(rows) })
 		r.token = t.next()
 		t.exec(sqlReserve, t.after(d.store.cfg.PromotionLease), r.token, list)
@@ -92,37 +93,16 @@ func (r *reservation) add(rows *sql.Rows) error {
 	return nil
 }
 
-// firstDue returns due jobs to reserve. One that was reserved before, and is held
-// still, comes before all others of its key, and keeps them waiting.
-func (t *transaction) firstDue(scope int64) []int64 {
-	begun := make(map[chained]int64)
-	t.query(sqlBegun, []any{scope}, func(rows *sql.Rows) error {
-		var n int64
-		var at chained
-		err := rows.Scan(&n, &at.q, &at.key)
-		begun[at] = n
-		return err
-	})
-	var list []int64
-	t.query(sqlDueKeys, []any{scope, t.now}, func(rows *sql.Rows) error {
-		if len(list) == mostDue {
-			return errEnough
+// keepPlaces divides due jobs into those that have a place in this file and others.
+func keepPlaces(due []heldRow) (placed, others []heldRow) {
+	for _, h := range due {
+		if h.pos != 0 {
+			placed = append(placed, h)
+		} else {
+			others = append(others, h)
 		}
-		var n int64
-		var at chained
-		if err := rows.Scan(&n, &at.q, &at.key); err != nil {
-			return err
-		}
-		if at.key != 0 {
-			if first, busy := begun[at]; busy && first != n {
-				return nil
-			}
-			begun[at] = n
-		}
-		list = append(list, n)
-		return nil
-	})
-	return list
+	}
+	return placed, others
 }
 
 // dueLater returns when the next job of a scope is due, or a reservation ends.
@@ -190,18 +170,11 @@ func (t *transaction) forget(token int64, list []int64) {
 // forgotten counts a held job that is gone, and lets the next of its key start or
 // be promoted.
 func (t *transaction) forgotten(h heldRow) {
-	t.nextOfKey(h)
+	t.elect(h.scope, h.turn())
 	t.tally(h.q).held--
 	t.uncount(h.scope, h.q)
 	if h.pos != 0 {
 		t.leave(h.q, h.key, h.pos)
-	}
-}
-
-// nextOfKey wakes promoters for what may have waited for a held job.
-func (t *transaction) nextOfKey(h heldRow) {
-	if h.key != 0 {
-		t.heldUntil(h.scope, t.now)
 	}
 }
 

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"path/filepath"
 	"strings"
@@ -12,25 +11,6 @@ import (
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
-
-// TestReservedKeysAreFoundByIndex keeps a promoter from reading all that is held.
-func TestReservedKeysAreFoundByIndex(t *testing.T) {
-	t.Parallel()
-	s := openNew(t, Config{})
-	plan := ""
-	if err := s.readRows(t.Context(), "explain query plan "+sqlBegun, []any{1}, func(rows *sql.Rows) error {
-		var id, parent, unused int
-		var detail string
-		err := rows.Scan(&id, &parent, &unused, &detail)
-		plan += detail + "\n"
-		return err
-	}); err != nil {
-		t.Fatal(err)
-	}
-	if !strings.Contains(plan, "held_begun") {
-		t.Errorf("the plan is\n%s\nwant it to use held_begun", plan)
-	}
-}
 
 // TestReservationsOfAKeyTakeTurns walks through the life of two jobs of a key.
 func TestReservationsOfAKeyTakeTurns(t *testing.T) {

@@ -35,7 +35,7 @@ func newInsertings() insertings {
 		job:   newInserting("job (n, q, key, body)", 4),
 		ready: newInserting("ready (q, pos, n)", 3),
 		chain: newInserting("chain (q, key, pos, n)", 4),
-		held:  newInserting("held (n, scope, q, due, idh, pos, token)", 7),
+		held:  newInserting("held (n, scope, q, due, idh, pos, key, behind, token)", 9),
 	}
 }
 

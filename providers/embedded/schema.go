@@ -72,17 +72,20 @@ create table chain (            -- jobs with an ordering key, each key in the or
 ) without rowid;
 
 create table held (
-  n     integer primary key,
-  scope integer not null,
-  q     integer not null,
-  due   integer not null,       -- or when its reservation ends, if token is not 0
-  idh   integer not null,       -- hash of the job's id
-  pos   integer not null,       -- its place in its key, if it keeps one; otherwise 0
-  token integer not null        -- the promotion that reserved it, negative if that gave it back; 0: none
+  n      integer primary key,
+  scope  integer not null,
+  q      integer not null,
+  due    integer not null,      -- or when its reservation ends, if token is not 0
+  idh    integer not null,      -- hash of the job's id
+  pos    integer not null,      -- its place in its key, if it keeps one; otherwise 0
+  key    integer not null,      -- hash of the ordering key whose jobs are promoted one at a time; 0: none, or it keeps a place
+  behind integer not null,      -- 1: another of its key is promoted before it
+  token  integer not null       -- the promotion that reserved it, negative if that gave it back; 0: none
 );
-create index held_due on held (scope, due, n);
+create index held_due on held (scope, due, n) where behind = 0;
 create index held_id on held (scope, idh);
-create index held_begun on held (scope) where token <> 0;
+create index held_key on held (scope, q, key, due, n) where key <> 0;
+create unique index held_first on held (scope, q, key) where key <> 0 and behind = 0;
 
 create table claim (
   scope     integer not null,

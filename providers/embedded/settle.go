@@ -213,7 +213,7 @@ func (t *transaction) again(d *delivery, after time.Duration) {
 		if d.key == 0 {
 			pos = 0
 		}
-		t.insertHeld(heldRow{n: d.n, scope: scopeOwn, q: d.q, due: t.after(after), idh: hash(d.job.ID), pos: pos})
+		t.insertHeld(heldRow{n: d.n, scope: scopeOwn, q: d.q, due: t.after(after), idh: hash(d.job.ID), pos: pos, key: d.key})
 		return
 	}
 	if d.key == 0 {
