@@ -1,0 +1,122 @@
+package redisstreams
+
+import "strings"
+
+// group is the consumer group of every queue's stream.
+const group = "workers"
+
+// parked is the consumer that has what was given back. Its lease is nothing, so
+// that the next worker takes it.
+const parked = "released@0"
+
+// field is the field of a stream's entries that has the record.
+const field = "job"
+
+// scope names whose held jobs and claims: the provider's own, or a borrower's.
+type scope struct {
+	lent bool
+	name string
+}
+
+// keyring makes the names of keys. All keys that one script changes share a hash
+// tag, the part in braces.
+type keyring struct {
+	namespace string
+	tags      Tags
+}
+
+// registry has the names of all queues.
+func (k keyring) registry() string { return "{" + k.namespace + "}:queues" }
+
+// tag begins the keys of a queue.
+func (k keyring) tag(queue string) string {
+	if k.tags == TagQueue {
+		return "{" + k.namespace + "/" + queue + "}"
+	}
+	return "{" + k.namespace + "}"
+}
+
+// within begins the keys of a scope.
+func (k keyring) within(s scope, queue string) string {
+	switch {
+	case !s.lent:
+		return k.tag(queue)
+	case k.tags == TagQueue:
+		return "{" + k.namespace + "~" + s.name + "}:lent:" + escaped(s.name)
+	}
+	return k.tag(queue) + ":lent:" + escaped(s.name)
+}
+
+// escaped leaves no colon in a scope's name, so that it ends where the next word
+// of the key begins.
+func escaped(s string) string {
+	return strings.NewReplacer("%", "%25", ":", "%3A").Replace(s)
+}
+
+// claim is the key of a claim.
+func (k keyring) claim(s scope, key string) string {
+	if !s.lent && k.tags == TagQueue {
+		return "{" + k.namespace + "~}:claim:" + key
+	}
+	return k.within(s, "") + ":claim:" + key
+}
+
+// home is where the jobs of a queue are, ready or held. Every script that stores a
+// job is given these keys, in this order.
+type home struct {
+	stream string // ready and running jobs, in entries with one field
+	bound  string // the most unsettled jobs, if there is a bound
+	held   string // when each copy of a held job is due, in milliseconds
+	bodies string // the copies of held jobs, by the job's id
+	due    string // when the first held job of each queue is due
+	begun  string // which promoter has which copy
+	seq    string // counts the held jobs with an ordering key
+}
+
+func (h *home) keys() []string {
+	return []string{h.stream, h.bound, h.held, h.bodies, h.due, h.begun, h.seq}
+}
+
+// home is the home of a queue in a scope. A borrower's jobs are only held here:
+// the stream and the bound of its homes do not exist.
+func (k keyring) home(s scope, queue string) home {
+	within := k.within(s, queue)
+	return home{
+		stream: within + ":q:" + queue,
+		bound:  within + ":bound:" + queue,
+		held:   within + ":held:" + queue,
+		bodies: within + ":bodies:" + queue,
+		due:    within + ":due",
+		begun:  within + ":begun:" + queue,
+		seq:    within + ":seq",
+	}
+}
+
+// order is the key of the held jobs of an ordering key, in the order in which they
+// are due.
+func (k keyring) order(s scope, queue, key string) string {
+	return k.within(s, queue) + ":order:" + escaped(queue) + ":" + key
+}
+
+// grave is where the dead letters of a queue are.
+type grave struct {
+	dead    string // their addresses, by the microsecond of death
+	letters string // their records, by address
+}
+
+func (k keyring) grave(queue string) grave {
+	own := k.tag(queue)
+	return grave{dead: own + ":dead:" + queue, letters: own + ":letters:" + queue}
+}
+
+// post is what is kept of a queue's deliveries beside the consumer group.
+type post struct {
+	groups   string // the generation of each queue's group
+	released string // how often entries were given back
+	looked   string // when somebody last looked for dead workers' jobs
+}
+
+func (k keyring) post(queue string) post {
+	own := k.tag(queue)
+	return post{groups: own + ":groups", released: own + ":released:" + queue, looked: own + ":looked"}
+}

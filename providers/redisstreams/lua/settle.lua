@@ -1,0 +1,167 @@
+-- settle ends runs: all of a flush in one step, each as its worker decided, those
+-- that are no longer their worker's not at all.
+--
+-- KEYS     the homes of all queues that take part; then for each lane: groups,
+--          released, looked, dead, letters; then the keys of claims
+-- ARGV     group, consumer, parked consumer, the most dead letters of a queue (0: no
+--          limit); the number of queues and their names; then for each lane:
+--          its queue, the place of its first key, its group's generation, the range of
+--          ids (low, high, most), the number of its runs, and for each run:
+--            id deliveries kind
+--              a   acknowledged
+--              n   acknowledged, with a claim that ends (its place, 0: none), the job's
+--                  id, the number of next jobs and these
+--              r   again: the record, at the end of the stream
+--              h   again later: the record, id, stamp, delay
+--              d   dead: the record, the claim that ends (0: none), id
+--              l   released
+-- returns  for each run that is not settled its number, a word and what belongs to it:
+--            lost      it is not this worker's run any more
+--            pending   a next job's claim is another's, whose job is not on record yet
+--            full      there are as many dead letters as there may be
+--            error     something of somebody else's is in the way
+--
+-- What a run leaves behind is written before its entry is removed, so that an error
+-- in between, which should not be, leaves too much and not too little.
+local group, consumer, parked, mostDead = text(), text(), text(), number()
+local queues = number()
+for n = 1, queues do
+  homes[n] = home(n, text())
+end
+
+-- readRun reads one run.
+local function readRun()
+  local r = {id = text(), deliveries = number(), kind = text()}
+  if r.kind == 'n' then
+    r.claim, r.job, r.next = KEYS[number()], text(), {}
+    for n = 1, number() do
+      r.next[n] = readJob()
+    end
+  elseif r.kind == 'r' then
+    r.body = text()
+  elseif r.kind == 'h' then
+    r.body, r.job, r.stamp, r.delay = text(), text(), text(), number()
+  elseif r.kind == 'd' then
+    r.body, r.claim, r.job = text(), KEYS[number()], text()
+  end
+  return r
+end
+
+-- handOff stores next jobs. One whose claim another has is merged into that one. Those
+-- whose claim is pending keep the run open, before anything of it is done.
+local function handOff(r)
+  for _, j in ipairs(r.next) do
+    if j.claim then
+      local holder, confirmed = other(j.claim, j.id)
+      if holder and not confirmed then
+        return 'pending', holder
+      end
+    end
+  end
+  if r.claim then
+    free(r.claim, r.job)
+  end
+  for _, j in ipairs(r.next) do
+    local word, why = store(j)
+    if word and word ~= 'duplicate' then
+      return word, why
+    end
+  end
+end
+
+-- bury writes a dead letter. Its address is the microsecond of its death, or the next
+-- that no letter of the queue has.
+local function bury(lane, r)
+  if mostDead > 0 and redis.call('ZCARD', lane.dead) >= mostDead then
+    return 'full', ''
+  end
+  local last = redis.call('ZRANGE', lane.dead, -1, -1, 'WITHSCORES')[2]
+  local at = math.max(seconds * 1000000 + micros, tonumber(last or 0) + 1)
+  redis.call('HSET', lane.letters, whole(at), r.body)
+  redis.call('ZADD', lane.dead, whole(at), whole(at))
+  if r.claim then
+    free(r.claim, r.job)
+  end
+end
+
+-- finish does what a run leaves behind, other than nothing.
+local function finish(lane, r)
+  if r.kind == 'n' then
+    return handOff(r)
+  elseif r.kind == 'r' then
+    local added = redis.pcall('XADD', lane.home.stream, '*', 'job', r.body)
+    if type(added) == 'table' then
+      return 'error', added.err
+    end
+  elseif r.kind == 'h' then
+    hold(lane.home, r.job, r.stamp, r.body, after(r.delay))
+  elseif r.kind == 'd' then
+    return bury(lane, r)
+  end
+end
+
+-- remove takes entries out of the stream, release gives them to nobody: the next worker
+-- takes them, and does not count what their runs were.
+local function remove(lane, ids)
+  redis.call('XACK', lane.home.stream, group, unpack(ids))
+  redis.call('XDEL', lane.home.stream, unpack(ids))
+  if redis.call('EXISTS', lane.released) == 1 then
+    redis.call('HDEL', lane.released, unpack(ids))
+  end
+end
+local function release(lane, ids)
+  for _, id in ipairs(ids) do
+    redis.call('HINCRBY', lane.released, id, 1)
+  end
+  ids[#ids + 1] = 'JUSTID' -- the number of deliveries stays: it never falls, or old runs would pass the fence
+  redis.call('XCLAIM', lane.home.stream, group, parked, 0, unpack(ids))
+  redis.call('HDEL', lane.looked, lane.home.name) -- whoever looks next finds them
+end
+
+local problems, n = {}, 0
+local function problem(at, word, why)
+  problems[#problems + 1] = {at, word, why or ''}
+end
+
+while cursor < #ARGV do
+  local lane = {home = homes[number()]}
+  local k = number()
+  lane.groups, lane.released, lane.looked = KEYS[k], KEYS[k + 1], KEYS[k + 2]
+  lane.dead, lane.letters = KEYS[k + 3], KEYS[k + 4]
+  local generation, low, high, most = text(), text(), text(), number()
+  local list, ids = {}, {}
+  for i = 1, number() do
+    list[i] = readRun()
+    ids[i] = list[i].id
+  end
+  local found = {}
+  if current(lane.groups, lane.home.name, generation) then
+    found = runs(lane.home.stream, group, consumer, ids, low, high, most)
+  end
+  local gone, back = {}, {}
+  for _, r in ipairs(list) do
+    n = n + 1
+    if found[r.id] ~= r.deliveries then
+      problem(n, 'lost')
+    else
+      local word, why
+      if r.kind ~= 'a' then
+        word, why = finish(lane, r)
+      end
+      if word then
+        problem(n, word, why)
+      elseif r.kind == 'l' then
+        back[#back + 1] = r.id
+      else
+        gone[#gone + 1] = r.id
+      end
+    end
+  end
+  if #gone > 0 then
+    remove(lane, gone)
+  end
+  if #back > 0 then
+    release(lane, back)
+  end
+end
+return problems

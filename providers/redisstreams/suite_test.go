@@ -1,0 +1,106 @@
+package redisstreams
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+
+	"github.com/backstage-go/backstage/internal/brokers"
+	"github.com/backstage-go/backstage/runtime/provider"
+	"github.com/backstage-go/backstage/runtime/provider/providertest"
+)
+
+// TestMain lets the suite start the test binary as another process.
+func TestMain(m *testing.M) { providertest.Main(m, openAddress) }
+
+// openAddress opens a namespace by a URL whose fragment names it, and perhaps how its
+// keys are tagged.
+func openAddress(address string) (*provider.Provider, error) {
+	cfg, err := configOf(address)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return Open(ctx, cfg)
+}
+
+func configOf(address string) (Config, error) {
+	at, namespace, _ := strings.Cut(address, "#")
+	// Long enough to publish all that one reservation has on a busy machine: a
+	// promoter that is late is another's to follow, and its jobs run twice.
+	cfg := Config{URL: at, PromotionLease: 5 * time.Second}
+	cfg.Namespace, namespace, _ = strings.Cut(namespace, "+")
+	if namespace == "queue" {
+		cfg.Tags = TagQueue
+	}
+	if _, err := url.Parse(at); err != nil {
+		return cfg, err
+	}
+	return cfg, nil
+}
+
+// harness is a namespace of its own on a server or cluster that is shared.
+func harness(t *testing.T, at string) providertest.Harness {
+	namespace := strings.ToLower(rand.Text()[:10])
+	address, lender := at+"#"+namespace, at+"#"+namespace+"-lender"
+	return providertest.Harness{
+		Open:          func() (*provider.Provider, error) { return openAddress(address) },
+		Lender:        func() (*provider.Provider, error) { return openAddress(lender) },
+		Lease:         time.Second,
+		Address:       address,
+		LenderAddress: lender,
+		Bound: func(queue string, n int) error {
+			cfg, err := configOf(address)
+			if err != nil {
+				return err
+			}
+			cfg.Bounds = map[string]int{queue: n}
+			p, err := Open(t.Context(), cfg)
+			if err != nil {
+				return err
+			}
+			return p.Close(context.Background())
+		},
+		Garbage: func(queue string, b []byte) error {
+			cfg, err := configOf(address)
+			if err != nil {
+				return err
+			}
+			client, err := fromURL(cfg.URL)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			stream := keyring{cfg.Namespace, cfg.Tags}.home(scope{}, queue).stream
+			return client.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, Values: []any{field, b}}).Err()
+		},
+	}
+}
+
+func TestProvider(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for real leases")
+	}
+	at := "redis://" + brokers.SharedRedis(t)
+	providertest.Run(t, func(t *testing.T) providertest.Harness { return harness(t, at) })
+}
+
+func TestProviderOnACluster(t *testing.T) {
+	if testing.Short() {
+		t.Skip("it waits for real leases")
+	}
+	at := clusterURL(brokers.RequireRedisCluster(t))
+	providertest.Run(t, func(t *testing.T) providertest.Harness { return harness(t, at) })
+}
+
+func clusterURL(c *brokers.RedisCluster) string {
+	addrs := c.Addrs()
+	return fmt.Sprintf("redis://%s?addr=%s", addrs[0], strings.Join(addrs[1:], "&addr="))
+}
