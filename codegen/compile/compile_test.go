@@ -140,10 +140,14 @@ func TestRootsAreTakenFromTheFirstThatSays(t *testing.T) {
 func TestBufConfigurationsOfAllVersionsAreRead(t *testing.T) {
 	t.Parallel()
 	for name, files := range map[string]map[string]string{
-		"v1 in the root":    {"buf.yaml": "version: v1\n", "a/v1/a.proto": messageOf("a.v1", "example.com/shop/a")},
-		"v1beta1":           {"buf.yaml": "version: v1beta1\nbuild:\n  roots: [proto]\n  excludes: [old]\n", "proto/a/v1/a.proto": messageOf("a.v1", "example.com/shop/a"), "proto/old/x.proto": "broken"},
-		"v2 of the root":    {"buf.yaml": "version: v2\n", "a/v1/a.proto": messageOf("a.v1", "example.com/shop/a")},
-		"v2 with a module":  {"buf.yaml": "version: v2\nmodules:\n  - path: proto\n", "proto/a/v1/a.proto": messageOf("a.v1", "example.com/shop/a")},
+		"v1 in the root":   {"buf.yaml": "version: v1\n", "a/v1/a.proto": messageOf("a.v1", "example.com/shop/a")},
+		"v1beta1":          {"buf.yaml": "version: v1beta1\nbuild:\n  roots: [proto]\n  excludes: [old]\n", "proto/a/v1/a.proto": messageOf("a.v1", "example.com/shop/a"), "proto/old/x.proto": "broken"},
+		"v2 of the root":   {"buf.yaml": "version: v2\n", "a/v1/a.proto": messageOf("a.v1", "example.com/shop/a")},
+		"v2 with a module": {"buf.yaml": "version: v2\nmodules:\n  - path: proto\n", "proto/a/v1/a.proto": messageOf("a.v1", "example.com/shop/a")},
+		"v2 with includes": {"buf.yaml": "version: v2\nmodules:\n  - path: proto\n    includes: [proto/a]\n  - path: proto\n    includes: [proto/none]\n", "proto/a/v1/a.proto": messageOf("a.v1", "example.com/shop/a"), "proto/b/x.proto": "broken"},
+		"v1 with excludes": {"buf.yaml": "version: v1\nbuild:\n  excludes: [b/old, c/]\n", "a/v1/a.proto": messageOf("a.v1", "example.com/shop/a"), "b/old/x.proto": "broken", "c/x.proto": "broken"},
+		"a workspace whose modules have excludes": {"buf.work.yaml": "version: v1\ndirectories: [proto, other]\n", "proto/buf.yaml": "version: v1\nbuild:\n  excludes: [old]\n",
+			"proto/a/v1/a.proto": messageOf("a.v1", "example.com/shop/a"), "proto/old/x.proto": "broken", "other/readme.txt": "no buf.yaml here"},
 		"a workspace of v1": {"buf.work.yaml": "version: v1\ndirectories: [proto]\n", "proto/buf.yaml": "version: v1\n", "proto/a/v1/a.proto": messageOf("a.v1", "example.com/shop/a")},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -153,6 +157,19 @@ func TestBufConfigurationsOfAllVersionsAreRead(t *testing.T) {
 				t.Errorf("schemas (-want +got):\n%s", diff)
 			}
 		})
+	}
+}
+
+func TestABufModuleThatIsNotThereIsNamed(t *testing.T) {
+	t.Parallel()
+	for _, files := range []map[string]string{
+		{"buf.yaml": "version: v2\nmodules:\n  - path: nowhere\n"},
+		{"buf.work.yaml": "version: v1\ndirectories: [nowhere]\n"},
+	} {
+		_, err := compile.Load(t.Context(), compile.Options{Dir: inModule(t, files)})
+		if want := "buf's configuration names the folder nowhere, which is not there"; err == nil || err.Error() != want {
+			t.Errorf("Load returned %v, want %q", err, want)
+		}
 	}
 }
 

@@ -24,6 +24,9 @@ type root struct {
 type roots struct {
 	list     []root
 	excluded []string
+	// included are folders of roots to which what is generated is narrowed; a
+	// root with none of them is generated as a whole.
+	included []string
 	bufDeps  []string
 	// whole says that these are all schemas of the module, so that what no
 	// schema generates any more is stale. A configuration in a folder of the
@@ -39,6 +42,20 @@ func (r *roots) add(dir string, m *module) {
 		}
 	}
 	r.list = append(r.list, root{dir: dir, generate: m.owns(dir)})
+}
+
+// takes says whether a schema in a root is one to generate.
+func (r *roots) takes(root root, file string) bool {
+	narrowed := false
+	for _, folder := range r.included {
+		if within(root.dir, folder) {
+			narrowed = true
+			if within(folder, file) {
+				return true
+			}
+		}
+	}
+	return !narrowed
 }
 
 // findRoots decides on the import roots: those given, else those of

@@ -49,6 +49,9 @@ func readSources(r *roots, m *module) (sources, codegen.Diagnostics, error) {
 			return nil, nil, err
 		}
 		for _, file := range files {
+			if !r.takes(root, file) {
+				continue
+			}
 			s, err := readSource(root.dir, file)
 			if err != nil {
 				return nil, nil, err
