@@ -237,7 +237,7 @@ func replayKilled(t *testing.T, journal bool) {
 	for _, killAt := range []int{60, 120, 180, 0} {
 		p := r.start(words...)
 		if killAt > 0 {
-			done.await(t, killAt)
+			r.await(fmt.Sprintf("%d replayed letters", killAt), func() bool { return r.untouched("A-") <= jobs-killAt })
 			_ = p.cmd.Process.Kill()
 		}
 		code := p.wait()
@@ -269,6 +269,18 @@ func replayKilled(t *testing.T, journal bool) {
 			t.Errorf("job %s is dead and was replayed %d times", l.Job.ID, l.Job.Counters.Replays)
 		}
 	}
+}
+
+// untouched counts the letters of jobs that were never replayed.
+func (r *rig) untouched(prefix string) int {
+	r.Helper()
+	n := 0
+	for _, l := range ctltest.Letters(r, r.p) {
+		if strings.HasPrefix(l.Job.ID, prefix) && l.Job.Counters.Replays == 0 {
+			n++
+		}
+	}
+	return n
 }
 
 // olderThan finds out how a run wants to be gone on with.
