@@ -13,7 +13,9 @@ const whichSchemas = `The schemas are all .proto files of the Go module around t
 without nested modules, vendor, testdata, and folders that begin with a dot or
 an underscore. The folders that they are imported from are those of -root, else
 "roots" of backstage.yaml, else the modules of buf.yaml, else they follow from
-the packages: shop/v1/x.proto of package shop.v1 lies right below one.`
+the packages: shop/v1/x.proto of package shop.v1 lies right below one. Such a
+folder may be a symbolic link; links to folders below it are not followed, as the
+go tool does not, with a warning where schemas are behind one.`
 
 // schemaFlags are the flags of all commands that read schemas.
 func schemaFlags(set *flag.FlagSet) *compile.Options {

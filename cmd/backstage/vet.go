@@ -26,6 +26,7 @@ name of a live task. Warnings are what works but hardly was meant:
   - queues that differ only in case or separators
   - imports that are not used
   - schemas without any task service
+  - schemas behind a symbolic link, which is not followed
   - a copy of Backstage's options of another version
 
 ` + whichSchemas,

@@ -2,7 +2,6 @@ package compile
 
 import (
 	"context"
-	"fmt"
 	"io"
 	"os"
 	"path/filepath"
@@ -108,14 +107,18 @@ func (p *Project) readRoots(ctx context.Context, o Options) error {
 		return err
 	}
 	if len(s) == 0 {
-		return fmt.Errorf("no schema (*.proto) in module %s%s; backstage init writes a first one", p.module.path, searchedIn(found, p.cwd))
+		return p.withoutSchemas()
 	}
 	p.sources, p.Schemas = s, s.names()
 	copies, err := p.strangeCopies()
 	if err != nil {
 		return err
 	}
-	diagnostics = append(diagnostics, copies...)
+	links, err := p.behindLinks()
+	if err != nil {
+		return err
+	}
+	diagnostics = slices.Concat(diagnostics, copies, links)
 	r := newResolver(found, s, p.cwd)
 	for _, name := range s.names() {
 		if s[name].tree != nil {
@@ -164,6 +167,7 @@ func (p *Project) check() error {
 			p.Diagnostics = append(p.Diagnostics, codegen.CheckFile(file)...)
 		}
 	}
+	p.Diagnostics = append(p.Diagnostics, goIdents(plugin.Files)...)
 	p.Diagnostics = append(p.Diagnostics, p.withoutTasks()...)
 	return nil
 }

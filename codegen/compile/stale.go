@@ -92,7 +92,7 @@ type leftMessages struct {
 	protoc bool
 }
 
-func (f *leftoverFinder) visit(disk string) {
+func (f *leftoverFinder) visit(disk string, _ fs.DirEntry) {
 	name := filepath.ToSlash(relative(f.project.Dir, disk))
 	if strings.HasSuffix(name, ".proto") {
 		f.schemas = append(f.schemas, disk)
@@ -191,7 +191,7 @@ func (f *leftoverFinder) doubt(m leftMessages, message string) {
 func (p *Project) foreignFolders() []string {
 	var out []string
 	// A folder that cannot be read is found again by the walk that needs it.
-	_ = walk(p.Dir, nil, func(disk string) {
+	_ = walk(p.Dir, nil, func(disk string, _ fs.DirEntry) {
 		dir := filepath.Dir(disk)
 		if filepath.Base(disk) == ConfigFile && dir != p.Dir && !p.hasSchemaIn(dir) && !within(dir, p.cwd) {
 			out = append(out, dir)

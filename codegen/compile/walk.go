@@ -11,10 +11,11 @@ import (
 
 // findSchemas returns all .proto files below a folder, sorted. It leaves out
 // nested modules, vendor, testdata, node_modules, and folders that begin with a
-// dot or an underscore, as the go tool does.
+// dot or an underscore, and what symbolic links to folders lead to, as the go tool
+// does.
 func findSchemas(dir string, excluded []string) ([]string, error) {
 	var out []string
-	err := walk(dir, excluded, func(file string) {
+	err := walk(dir, excluded, func(file string, _ fs.DirEntry) {
 		if strings.HasSuffix(file, ".proto") {
 			out = append(out, file)
 		}
@@ -22,7 +23,9 @@ func findSchemas(dir string, excluded []string) ([]string, error) {
 	return out, err
 }
 
-func walk(dir string, excluded []string, visit func(file string)) error {
+// walk visits all files below a folder, and symbolic links as what they are. The
+// folder itself may be a link.
+func walk(dir string, excluded []string, visit func(file string, entry fs.DirEntry)) error {
 	root := dir
 	if info, err := os.Lstat(dir); err == nil && info.Mode()&fs.ModeSymlink != 0 {
 		root = dir + string(filepath.Separator) + "." // what it leads to, under its own name
@@ -41,7 +44,7 @@ func walk(dir string, excluded []string, visit func(file string)) error {
 			return nil
 		}
 		if !slices.Contains(excluded, p) {
-			visit(p)
+			visit(p, entry)
 		}
 		return nil
 	})
