@@ -39,7 +39,7 @@ func Backup(ctx context.Context, path, to string) error {
 	defer os.RemoveAll(folder)
 	made := filepath.Join(folder, "copy.db")
 	if err := vacuumInto(ctx, path, made); err != nil {
-		return fault(path, err, false)
+		return fault(path, err)
 	}
 	return place(made, to)
 }

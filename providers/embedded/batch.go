@@ -70,7 +70,7 @@ func (b *batch) apply(t *transaction) {
 		t.promote(scopeOwn)
 	}
 	for _, r := range b.receptions {
-		r.claim(t)
+		r.stage(t)
 	}
 	t.incoming.settleDown()
 }

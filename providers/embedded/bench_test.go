@@ -227,11 +227,17 @@ func BenchmarkPromote(b *testing.B) {
 				}
 			} else {
 				go func() {
-					for n := int64(waiting + 1); n > waiting && ctx.Err() == nil; time.Sleep(time.Millisecond) {
-						held, _ := due.Held(ctx, "q")
+					defer cancel()
+					again := time.NewTicker(time.Millisecond)
+					defer again.Stop()
+					for n := int64(waiting + 1); n > waiting; <-again.C {
+						held, err := due.Held(context.Background(), "q")
+						if err != nil {
+							b.Error(err)
+							return
+						}
 						n, _ = held.Get()
 					}
-					cancel()
 				}()
 			}
 			if err := due.Promote(ctx, publish); err != nil {

@@ -35,7 +35,7 @@ func dsn(path string, in internals, pragmas ...string) string {
 func openWriter(ctx context.Context, path string, cfg Config, in internals) (*sql.DB, *sql.Conn, error) {
 	db, err := sql.Open("sqlite", dsn(path, in, "busy_timeout(5000)", "temp_store(memory)"))
 	if err != nil {
-		return nil, nil, fault(path, err, false)
+		return nil, nil, fault(path, err)
 	}
 	db.SetMaxOpenConns(1)
 	conn, err := db.Conn(ctx)
@@ -44,7 +44,7 @@ func openWriter(ctx context.Context, path string, cfg Config, in internals) (*sq
 	}
 	if err != nil {
 		_ = db.Close()
-		return nil, nil, fault(path, err, false)
+		return nil, nil, fault(path, err)
 	}
 	return db, conn, nil
 }
@@ -89,7 +89,7 @@ func prepareFile(ctx context.Context, conn *sql.Conn, path string, cfg Config, i
 func openReaders(path string, in internals) (*sql.DB, error) {
 	db, err := sql.Open("sqlite", dsn(path, in, "busy_timeout(2000)", "query_only(1)"))
 	if err != nil {
-		return nil, fault(path, err, false)
+		return nil, fault(path, err)
 	}
 	db.SetMaxOpenConns(readers)
 	db.SetMaxIdleConns(readers)

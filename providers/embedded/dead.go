@@ -37,7 +37,7 @@ func (t *transaction) bury(s *settlement) {
 	d := s.d
 	t.tally(d.q).depth--
 	t.leave(d.q, d.key, d.pos)
-	if s.kind == endForeign {
+	if s.kind == kindForeign {
 		t.buryForeign(d.q, s.body)
 		return
 	}

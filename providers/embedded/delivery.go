@@ -23,7 +23,7 @@ type delivery struct {
 	endedIn int64 // the transaction that ended it, by serial; the writer's
 
 	mu       sync.Mutex
-	kind     ending // fixed by the first settlement
+	kind     kind // fixed by the first settlement
 	state    state
 	doubt    bool // an earlier settlement may be on record
 	underWay int  // settlements
@@ -61,12 +61,12 @@ func (d *delivery) lostLocked() chan struct{} {
 func (d *delivery) Ack(ctx context.Context, next []provider.Job) error {
 	entries := make([]entry, len(next))
 	for i := range next {
-		if err := entries[i].set(&next[i], d.sub.store.ownDelays()); err != nil {
+		if err := entries[i].setNew(d.sub.store, &next[i]); err != nil {
 			return err
 		}
 	}
 	for {
-		err := d.settle(ctx, &settlement{kind: endAck, next: entries})
+		err := d.settle(ctx, &settlement{kind: kindAck, next: entries})
 		if !errors.Is(err, provider.ErrDedupePending) || !sleep(ctx, retryEvery) {
 			return err
 		}
@@ -80,7 +80,7 @@ func (d *delivery) Retry(ctx context.Context, again provider.Again) error {
 	if err != nil {
 		return err
 	}
-	return d.settle(ctx, &settlement{kind: endRetry, body: body, after: again.After})
+	return d.settle(ctx, &settlement{kind: kindRetry, body: body, after: again.After})
 }
 
 // DeadLetter gives the job up: provider.Delivery.
@@ -90,12 +90,12 @@ func (d *delivery) DeadLetter(ctx context.Context, f provider.Failure) error {
 	if err != nil {
 		return err
 	}
-	return d.settle(ctx, &settlement{kind: endDead, body: body, class: f.Class})
+	return d.settle(ctx, &settlement{kind: kindDeadLetter, body: body, class: f.Class})
 }
 
 // Release gives the job back: provider.Delivery.
 func (d *delivery) Release(ctx context.Context) error {
-	s := &settlement{kind: endRelease}
+	s := &settlement{kind: kindRelease}
 	if d.crashes > 0 {
 		body, err := provider.Marshal(&d.job)
 		if err != nil {
@@ -135,16 +135,16 @@ func (d *delivery) settle(ctx context.Context, s *settlement) error {
 }
 
 // fix makes the first settlement's kind the only one.
-func (d *delivery) fix(kind ending) error {
+func (d *delivery) fix(k kind) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	if d.state == stateSettled || d.kind != endNone && d.kind != kind {
+	if d.state == stateSettled || d.kind != kindNone && d.kind != k {
 		return provider.ErrSettled
 	}
 	if d.state == stateLost {
 		return &provider.LostError{Stored: d.earlierLocked()}
 	}
-	d.kind = kind
+	d.kind = k
 	d.underWay++
 	return nil
 }

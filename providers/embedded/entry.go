@@ -24,14 +24,20 @@ type entry struct {
 	q, n int64
 }
 
+// setNew is set for a job that is published here, where it cannot be held if the
+// delays are another's.
+func (e *entry) setNew(s *store, job *provider.Job) error {
+	if job.Delay > 0 && !s.ownDelays() {
+		return errNoDelays
+	}
+	return e.set(job)
+}
+
 // set makes a job's record. It runs in the caller's goroutine, so that the writer
 // only writes.
-func (e *entry) set(job *provider.Job, ownDelays bool) error {
+func (e *entry) set(job *provider.Job) error {
 	if err := job.Check(); err != nil {
 		return err
-	}
-	if job.Delay > 0 && !ownDelays {
-		return errNoDelays
 	}
 	body, err := provider.Marshal(job)
 	if err != nil {

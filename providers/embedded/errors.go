@@ -126,9 +126,8 @@ func troubleOf(code int) trouble {
 	return plain
 }
 
-// fault makes a driver's error one of ours. While committing says that the outcome
-// of some errors is not known.
-func fault(path string, err error, committing bool) error {
+// fault makes a driver's error one of ours.
+func fault(path string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -143,8 +142,20 @@ func fault(path string, err error, committing bool) error {
 	t := troubleOf(driver.Code())
 	return &Error{
 		Path: path, Code: driver.Code(), Problem: t.problem, Remedy: t.remedy, Err: err,
-		blame: t.blame, final: t.final, doubtful: t.doubtful && committing,
+		blame: t.blame, final: t.final,
 	}
+}
+
+// commitFault is fault for an error of the commit itself, after some of which nobody
+// knows whether the transaction is in the file.
+func commitFault(path string, err error) error {
+	var known *Error
+	if err = fault(path, err); !errors.As(err, &known) {
+		return err
+	}
+	committing := *known
+	committing.doubtful = troubleOf(known.Code).doubtful
+	return &committing
 }
 
 // primary returns SQLite's primary result code of an error, or 0.

@@ -34,7 +34,7 @@ func TestGhostsAreToldOnRecord(t *testing.T) {
 	r := newReception(sub, []int64{sub.lanes["q"]}, 1)
 	for _, fails := range []bool{true, false} {
 		err := s.do(t.Context(), func(t *transaction) error {
-			r.claim(t)
+			r.stage(t)
 			if fails {
 				t.exec("insert into scope (name) values (null)")
 			}

@@ -62,6 +62,22 @@ func TestResultCodes(t *testing.T) {
 	}
 }
 
+// TestOnlyACommitLeavesDoubt has the disk fail in a statement and in a commit, of which
+// only the latter may be in the file all the same.
+func TestOnlyACommitLeavesDoubt(t *testing.T) {
+	t.Parallel()
+	for _, code := range []int{codeIO | 4<<8, codeFull, codeBusy} {
+		statement := error(&Error{Path: "/x", Code: code, Err: errors.New("driver")})
+		if err := fault("/x", statement); doubtful(err) {
+			t.Errorf("code %d in a statement leaves doubt", code)
+		}
+		err := commitFault("/x", fault("/x", statement))
+		if doubtful(err) != (primary(err) == codeIO) || doubtful(statement) {
+			t.Errorf("code %d in a commit: in doubt %v, and the statement's error %v", code, doubtful(err), doubtful(statement))
+		}
+	}
+}
+
 func TestFullDiskRefusesAndWorksOff(t *testing.T) {
 	t.Parallel()
 	s := openAt(t, filepath.Join(t.TempDir(), "jobs.db"), Config{}, internals{maxPages: 60})

@@ -24,14 +24,14 @@ where h.scope = ? and h.idh = ?`
 )
 
 func (t *transaction) insertHeld(h heldRow) {
-	turn := h.turn()
-	t.exec(t.w.insert.held.of[0], h.n, h.scope, h.q, h.due, h.idh, h.pos, turn.key, turn.key != 0, h.token)
+	at := h.waitsIn()
+	t.exec(t.w.insert.held.of[0], h.n, h.scope, h.q, h.due, h.idh, h.pos, at.key, at.key != 0, h.token)
 	t.tally(h.q).held++
-	if turn.key == 0 {
+	if at.key == 0 {
 		t.heldUntil(h.scope, h.due)
 		return
 	}
-	t.elect(h.scope, turn)
+	t.elect(h.scope, at)
 }
 
 // heldUntil notes when a promoter of the scope has something to do.
@@ -54,7 +54,7 @@ func (t *transaction) hold(scope int64, e *entry) {
 			t.exec(sqlSetBody, e.body, old.n)
 			t.exec(sqlRenew, due, old.n)
 			t.heldUntil(scope, due)
-			t.elect(scope, old.turn())
+			t.elect(scope, old.waitsIn())
 			t.uncount(scope, e.q)
 			return
 		}
@@ -122,7 +122,7 @@ func (d *delays) Hold(ctx context.Context, jobs []provider.Job) []provider.Store
 	for i := range jobs {
 		results[i] = provider.Stored{ID: jobs[i].ID, Outcome: provider.OutcomeRefused}
 		e := entry{}
-		if err := e.set(&jobs[i], true); err != nil {
+		if err := e.set(&jobs[i]); err != nil {
 			results[i].Err = err
 			continue
 		}

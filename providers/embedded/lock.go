@@ -55,18 +55,19 @@ func (f *sideFile) close() { _ = f.file.Close() }
 // turnstile is one process's way to the write lock.
 type turnstile struct {
 	side      *sideFile
+	door      bool      // locked by us
 	doorAside time.Time // until when the door is not used
 }
 
 // tryEnter takes the write lock, or the door and then the write lock, as far as it
 // can now. It reports whether it has the write lock.
-func (t *turnstile) tryEnter(now, since time.Time, door *bool) (bool, error) {
-	if !*door && now.After(t.doorAside) {
+func (t *turnstile) tryEnter(now, since time.Time) (bool, error) {
+	if !t.door && now.After(t.doorAside) {
 		got, err := t.side.try(byteDoor)
 		if err != nil {
 			return false, err
 		}
-		*door = got
+		t.door = got
 		if !got {
 			if now.Sub(since) < doorPatience {
 				return false, nil
@@ -82,14 +83,9 @@ func (t *turnstile) tryEnter(now, since time.Time, door *bool) (bool, error) {
 func (t *turnstile) enter(stop <-chan struct{}, waited func(time.Duration)) error {
 	since := time.Now()
 	now := since
-	door := false
-	defer func() {
-		if door {
-			_ = t.side.release(byteDoor)
-		}
-	}()
+	defer t.leaveDoor()
 	for {
-		got, err := t.tryEnter(now, since, &door)
+		got, err := t.tryEnter(now, since)
 		if got || err != nil {
 			return err
 		}
@@ -98,6 +94,14 @@ func (t *turnstile) enter(stop <-chan struct{}, waited func(time.Duration)) erro
 		if err := pause(now.Sub(since), stop); err != nil {
 			return err
 		}
+	}
+}
+
+// leaveDoor lets the next one wait at the door.
+func (t *turnstile) leaveDoor() {
+	if t.door {
+		_ = t.side.release(byteDoor)
+		t.door = false
 	}
 }
 

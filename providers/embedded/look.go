@@ -2,10 +2,7 @@ package embedded
 
 import (
 	"database/sql"
-	"slices"
 	"time"
-
-	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 const (
@@ -18,54 +15,6 @@ const (
 	idleLook = time.Minute
 )
 
-// parked are calls that the writer has looked at and that wait for something.
-type parked struct {
-	receptions   []*reception
-	publications []*publication
-	due          bool // they should be tried, even if nothing else waits
-}
-
-// collect takes all that are parked into a batch. Their callers may have left.
-func (p *parked) collect(b *batch) {
-	for _, r := range p.receptions {
-		if r.take() {
-			r.sweep = r.sweep || p.due
-			b.receptions = append(b.receptions, r)
-		}
-	}
-	for _, c := range p.publications {
-		if c.take() {
-			b.publications = append(b.publications, c)
-		}
-	}
-	clear(p.receptions)
-	clear(p.publications)
-	p.receptions, p.publications, p.due = p.receptions[:0], p.publications[:0], false
-}
-
-// meet lets those be tried again whose lanes got something in a transaction that
-// they were not in: the file does not tell its writer of what it wrote itself.
-func (p *parked) meet(w *writer, lanes map[int64]bool) {
-	for _, r := range p.receptions {
-		if slices.ContainsFunc(r.lanes, func(q int64) bool { return lanes[q] }) {
-			p.due = true
-			w.rouse()
-			return
-		}
-	}
-}
-
-// sendAway ends the publishing calls that wait, because the provider is closing.
-func (p *parked) sendAway(w *writer) {
-	waiting := p.publications
-	p.publications = nil
-	for _, c := range waiting {
-		if c.take() {
-			c.finish(w, provider.ErrClosed)
-		}
-	}
-}
-
 // nextLook is how long after the last look the next is due.
 func (w *writer) nextLook() time.Duration {
 	next := idleLook
@@ -73,10 +22,10 @@ func (w *writer) nextLook() time.Duration {
 		next = upkeepEvery
 	}
 	waiting := w.store.promoters.any()
-	if len(w.parked.receptions) > 0 {
+	if len(w.standby.receptions) > 0 {
 		next, waiting = min(next, takeoverEvery), true
 	}
-	if len(w.parked.publications) > 0 {
+	if len(w.standby.publications) > 0 {
 		next, waiting = min(next, retryEvery), true
 	}
 	if poll := w.store.waker.interval(); poll > 0 && waiting {
@@ -85,24 +34,24 @@ func (w *writer) nextLook() time.Duration {
 	return next
 }
 
-// look finds out, by reading alone, whether what is parked should be tried again:
+// look finds out, by reading alone, whether what stands by should be tried again:
 // a transaction that finds nothing would keep other processes waiting.
 func (w *writer) look() {
 	now := time.Now()
 	w.looked = now
 	if w.changedElsewhere() {
 		w.store.promoters.tellAll()
-		w.parked.due = w.parked.due || len(w.parked.publications) > 0 || w.anyReady()
+		w.standby.due = w.standby.due || len(w.standby.publications) > 0 || w.anyReady()
 	}
 	if w.store.closing.Err() != nil {
-		w.parked.sendAway(w)
+		w.standby.sendAway(w)
 	}
-	if len(w.parked.publications) > 0 {
-		w.parked.due = true
+	if len(w.standby.publications) > 0 {
+		w.standby.due = true
 	}
-	if len(w.parked.receptions) > 0 && now.Sub(w.upkeep.tookOver) >= takeoverEvery {
+	if len(w.standby.receptions) > 0 && now.Sub(w.upkeep.tookOver) >= takeoverEvery {
 		w.upkeep.tookOver = now
-		w.parked.due = w.parked.due || w.anyLapsed()
+		w.standby.due = w.standby.due || w.anyLapsed()
 	}
 	w.keepUp(now)
 }
@@ -119,10 +68,10 @@ func (w *writer) changedElsewhere() bool {
 	return changed
 }
 
-// anyReady reports whether a lane of a parked reception has work.
+// anyReady reports whether a lane of a waiting reception has work.
 func (w *writer) anyReady() bool {
 	var one int
-	for _, r := range w.parked.receptions {
+	for _, r := range w.standby.receptions {
 		for _, lane := range r.lanes {
 			if w.read("select 1 from ready where q = ? limit 1", []any{lane}, &one) {
 				return true
@@ -132,11 +81,11 @@ func (w *writer) anyReady() bool {
 	return false
 }
 
-// anyLapsed reports whether a lane of a parked reception has jobs of a dead
+// anyLapsed reports whether a lane of a waiting reception has jobs of a dead
 // worker, or jobs to promote.
 func (w *writer) anyLapsed() bool {
 	lanes := make(map[int64]bool)
-	for _, r := range w.parked.receptions {
+	for _, r := range w.standby.receptions {
 		for _, lane := range r.lanes {
 			lanes[lane] = true
 		}

@@ -1,34 +1,35 @@
 package embedded
 
-// A job with an ordering key stands in its key's chain until it is settled, and
-// only the first of a chain is ready, running or held. So claiming never has to
+// A job with an ordering key stands in its key's line until it is settled, and
+// only the first of a line is ready, running or held. So starting jobs never has to
 // look for others of a key, however many wait.
 
 const (
-	sqlChainHas  = "select 1 from chain where q = ? and key = ? limit 1"
-	sqlLeave     = "delete from chain where q = ? and key = ? and pos = ?"
-	sqlReadyHead = "insert into ready (q, pos, n) select q, pos, n from chain where q = ? and key = ? order by pos limit 1"
+	sqlLineHas   = "select 1 from line where q = ? and key = ? limit 1"
+	sqlLeave     = "delete from line where q = ? and key = ? and pos = ?"
+	sqlReadyHead = "insert into ready (q, pos, n) select q, pos, n from line where q = ? and key = ? order by pos limit 1"
 	sqlReady     = "insert into ready (q, pos, n) values (?, ?, ?)"
 )
 
-type chained struct{ q, key int64 }
+// line names the jobs of a queue that share an ordering key.
+type line struct{ q, key int64 }
 
 // join puts jobs at the end of their keys. Their number is their place.
 func (t *transaction) join(list []*entry) {
-	known := make(map[chained]bool, len(list))
+	known := make(map[line]bool, len(list))
 	var heads []*entry
 	for _, e := range list {
-		at := chained{e.q, e.key}
+		at := line{e.q, e.key}
 		if known[at] {
 			continue
 		}
 		known[at] = true
 		var one int
-		if !t.row(sqlChainHas, []any{e.q, e.key}, &one) {
+		if !t.row(sqlLineHas, []any{e.q, e.key}, &one) {
 			heads = append(heads, e)
 		}
 	}
-	t.insertRows(&t.w.insert.chain, len(list), func(args []any, i int) []any {
+	t.insertRows(&t.w.insert.line, len(list), func(args []any, i int) []any {
 		e := list[i]
 		return append(args, e.q, e.key, e.n, e.n)
 	})
@@ -40,7 +41,7 @@ func (t *transaction) join(list []*entry) {
 }
 
 // leave takes a job out of its key, and lets the next one start. A job without a
-// key is in no chain.
+// key is in no line.
 func (t *transaction) leave(q, key, pos int64) {
 	if key == 0 {
 		return

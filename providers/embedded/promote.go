@@ -131,7 +131,7 @@ func (t *transaction) moveIn(due []heldRow) {
 	fresh := make(map[int64][]int64)
 	for _, h := range due {
 		t.tally(h.q).held--
-		t.elect(h.scope, h.turn())
+		t.elect(h.scope, h.waitsIn())
 		if h.scope != scopeOwn {
 			h = t.adopt(h)
 		}
@@ -163,9 +163,9 @@ func (t *transaction) adopt(h heldRow) heldRow {
 // joinLate puts a job that was held before it ever waited at the end of its key.
 func (t *transaction) joinLate(h heldRow) {
 	var one int
-	first := !t.row(sqlChainHas, []any{h.q, h.key}, &one)
+	first := !t.row(sqlLineHas, []any{h.q, h.key}, &one)
 	pos := t.next()
-	t.exec(t.w.insert.chain.of[0], h.q, h.key, pos, h.n)
+	t.exec(t.w.insert.line.of[0], h.q, h.key, pos, h.n)
 	if first {
 		t.makeReady(h.q, pos, h.n)
 	}

@@ -22,7 +22,7 @@ func (s *store) Publish(ctx context.Context, jobs []provider.Job, opts provider.
 		results[i] = provider.Stored{ID: jobs[i].ID, Outcome: provider.OutcomeRefused}
 		entries = entries[:len(entries)+1]
 		e := &entries[len(entries)-1]
-		if err := e.set(&jobs[i], s.ownDelays()); err != nil {
+		if err := e.setNew(s, &jobs[i]); err != nil {
 			results[i].Err = err
 			entries = entries[:len(entries)-1]
 			continue
@@ -120,7 +120,7 @@ func (p *publication) light() bool { return false }
 // stage admits the jobs that can be admitted. Behind one that waits, those of its
 // queue or its key wait as well.
 func (p *publication) stage(t *transaction) {
-	var stuck map[chained]error
+	var stuck map[line]error
 	for i := range p.entries {
 		at, e := &p.places[i], &p.entries[i]
 		at.wait = nil
@@ -128,19 +128,19 @@ func (p *publication) stage(t *transaction) {
 			continue
 		}
 		e.q = t.queue(scopeOwn, e.queue)
-		wait := stuck[chained{e.q, 0}]
+		wait := stuck[line{e.q, 0}]
 		if wait == nil && e.key != 0 {
-			wait = stuck[chained{e.q, e.key}]
+			wait = stuck[line{e.q, e.key}]
 		}
 		if wait == nil {
 			at.staged, at.holder, wait = p.admit(t, e)
 		}
 		if wait != nil {
 			if stuck == nil {
-				stuck = make(map[chained]error)
+				stuck = make(map[line]error)
 			}
 			at.wait = wait
-			stuck[chained{e.q, waitingKey(e, wait)}] = wait
+			stuck[line{e.q, waitingKey(e, wait)}] = wait
 		}
 	}
 }
@@ -175,7 +175,7 @@ func (p *publication) admit(t *transaction, e *entry) (outcome provider.Outcome,
 	return provider.OutcomeStored, "", nil
 }
 
-// finish takes over what is on record, and answers or parks.
+// finish takes over what is on record, and answers or lets it wait.
 func (p *publication) finish(w *writer, err error) {
 	waiting := false
 	for i := range p.places {
@@ -196,8 +196,8 @@ func (p *publication) finish(w *writer, err error) {
 		p.answer(nil)
 		return
 	}
-	if p.park() {
-		w.parked.publications = append(w.parked.publications, p)
+	if p.standBy() {
+		w.standby.publications = append(w.standby.publications, p)
 	}
 }
 

@@ -80,7 +80,7 @@ func (t *transaction) replay(address string) provider.Stored {
 	}
 	again := job.Replay(time.Unix(0, t.now))
 	e := new(entry)
-	if err := e.set(&again, true); err != nil {
+	if err := e.set(&again); err != nil {
 		return provider.Stored{ID: job.ID, Outcome: provider.OutcomeRefused, Err: err}
 	}
 	if t.w.store.ownClaims() && job.Dedupe.Key != "" {

@@ -60,8 +60,8 @@ func (r *request) answer(err error) bool {
 	return true
 }
 
-// park puts it back, and reports whether its caller is still there.
-func (r *request) park() bool { return r.state.CompareAndSwap(taken, queued) }
+// standBy puts it back, and reports whether its caller is still there.
+func (r *request) standBy() bool { return r.state.CompareAndSwap(taken, queued) }
 
 // fate is what became of a request, as its caller knows.
 type fate int

@@ -8,9 +8,9 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
-// parkedReceiver lets a worker wait for queue q, and returns where its first
+// waitingReceiver lets a worker wait for queue q, and returns where its first
 // delivery is told.
-func parkedReceiver(t *testing.T, s *store) <-chan string {
+func waitingReceiver(t *testing.T, s *store) <-chan string {
 	t.Helper()
 	sub := subscribe(t, s)
 	came := make(chan string, 1)
@@ -50,9 +50,9 @@ func TestRescuedBatchWakesReceivers(t *testing.T) {
 				default:
 				}
 			}})
-			came := parkedReceiver(t, s)
+			came := waitingReceiver(t, s)
 			if err := s.do(t.Context(), func(t *transaction) error { t.w.changedElsewhere(); return nil }); err != nil {
-				t.Fatal(err) // the writer has looked, and the receiver is parked
+				t.Fatal(err) // the writer has looked, and the receiver stands by
 			}
 			close(armed)
 			go s.Publish(t.Context(), []provider.Job{job("also", onQueue("other"))}, provider.PublishOptions{})

@@ -170,7 +170,7 @@ func (t *transaction) forget(token int64, list []int64) {
 // forgotten counts a held job that is gone, and lets the next of its key start or
 // be promoted.
 func (t *transaction) forgotten(h heldRow) {
-	t.elect(h.scope, h.turn())
+	t.elect(h.scope, h.waitsIn())
 	t.tally(h.q).held--
 	t.uncount(h.scope, h.q)
 	if h.pos != 0 {

@@ -27,14 +27,14 @@ func newInserting(into string, size int) inserting {
 
 // insertings are the statements that insert many rows.
 type insertings struct {
-	job, ready, chain, held inserting
+	job, ready, line, held inserting
 }
 
 func newInsertings() insertings {
 	return insertings{
 		job:   newInserting("job (n, q, key, body)", 4),
 		ready: newInserting("ready (q, pos, n)", 3),
-		chain: newInserting("chain (q, key, pos, n)", 4),
+		line:  newInserting("line (q, key, pos, n)", 4),
 		held:  newInserting("held (n, scope, q, due, idh, pos, key, behind, token)", 9),
 	}
 }

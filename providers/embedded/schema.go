@@ -16,9 +16,9 @@ const applicationID = 0x426b7374
 // follows the clock in microseconds and never falls, so that a number is never
 // used again, even by a restored backup, and a place tells since when.
 //
-// A job's body is never rewritten by a claim: where it stands is in the small
+// A job's body is never rewritten when it starts: where it stands is in the small
 // tables ready, running and held, of which it is in one, or in none while it waits
-// behind another of its ordering key. Only the first job of a key's chain is in
+// behind another of its ordering key. Only the first job of a key's line is in
 // any of them.
 func migrations() []string { return []string{version1} }
 
@@ -47,7 +47,7 @@ create table job (
   body blob    not null
 );
 
-create table ready (            -- what can be claimed, in the order of pos
+create table ready (            -- what can start, in the order of pos
   q   integer not null,
   pos integer not null,
   n   integer not null,
@@ -63,7 +63,7 @@ create table running (
   pos     integer not null
 );
 
-create table chain (            -- jobs with an ordering key, each key in the order of pos
+create table line (             -- jobs with an ordering key, each key in the order of pos
   q   integer not null,
   key integer not null,
   pos integer not null,
@@ -121,7 +121,7 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 		return err
 	}
 	if _, err := conn.ExecContext(ctx, "begin immediate"); err != nil {
-		return fault(path, err, false)
+		return fault(path, err)
 	}
 	script := ""
 	for _, m := range migrations()[version:] {
@@ -130,7 +130,7 @@ func migrate(ctx context.Context, conn *sql.Conn, path string) error {
 	script += fmt.Sprintf("pragma application_id = %d; pragma user_version = %d; commit", applicationID, len(migrations()))
 	if _, err := conn.ExecContext(ctx, script); err != nil {
 		_, _ = conn.ExecContext(ctx, "rollback")
-		return fault(path, err, false)
+		return fault(path, err)
 	}
 	return nil
 }
@@ -145,7 +145,7 @@ func fileVersion(ctx context.Context, conn *sql.Conn, path string) (int, error) 
 		"select count(*) from sqlite_schema": &tables,
 	} {
 		if err := conn.QueryRowContext(ctx, pragma).Scan(value); err != nil {
-			return 0, fault(path, err, false)
+			return 0, fault(path, err)
 		}
 	}
 	switch {

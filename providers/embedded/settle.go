@@ -8,34 +8,34 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
-// ending is the kind of a settlement.
-type ending int
+// kind is the verb of a settlement.
+type kind int
 
 const (
-	endNone ending = iota
-	endAck
-	endRetry
-	endDead
-	endRelease
-	endForeign // bytes that are no record
+	kindNone kind = iota
+	kindAck
+	kindRetry
+	kindDeadLetter
+	kindRelease
+	kindForeign // bytes that are no record
 )
 
 // settlement is one call that ends a run.
 type settlement struct {
 	request
 	d     *delivery
-	kind  ending
-	next  []entry       // endAck
-	body  []byte        // endRetry, endDead, endForeign, and endRelease if the record changes
-	after time.Duration // endRetry
-	class string        // endDead
+	kind  kind
+	next  []entry       // kindAck
+	body  []byte        // kindRetry, kindDeadLetter, kindForeign, and kindRelease if the record changes
+	after time.Duration // kindRetry
+	class string        // kindDeadLetter
 
 	claims bool  // the provider's claims are its own
 	own    error // why this one is refused, though the transaction is fine
 }
 
 func (s *settlement) light() bool {
-	return len(s.next) == 0 && (s.kind == endAck || s.kind == endRelease)
+	return len(s.next) == 0 && (s.kind == kindAck || s.kind == kindRelease)
 }
 
 // finish takes over the outcome.
@@ -78,7 +78,7 @@ func (t *transaction) refuse(s *settlement) error {
 	if s.d.isSettled() {
 		return provider.ErrSettled
 	}
-	if s.kind == endDead && !t.roomForDead() {
+	if s.kind == kindDeadLetter && !t.roomForDead() {
 		return provider.ErrDeadFull
 	}
 	if !s.claims {
@@ -162,15 +162,15 @@ func (t *transaction) dropJobs(list []int64) {
 func (t *transaction) end(s *settlement) bool {
 	d := s.d
 	switch s.kind {
-	case endAck:
+	case kindAck:
 		t.done(s)
 		t.handOff(s)
 		return true
-	case endRetry:
+	case kindRetry:
 		t.exec(sqlSetBody, s.body, d.n)
 		t.again(d, s.after)
 		return false
-	case endRelease:
+	case kindRelease:
 		if s.body != nil {
 			t.exec(sqlSetBody, s.body, d.n)
 		}

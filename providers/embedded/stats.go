@@ -79,12 +79,12 @@ func (s *store) readRows(ctx context.Context, query string, args []any, each fun
 	defer s.reading.leave()
 	rows, err := s.readers.QueryContext(ctx, query, args...)
 	if err != nil {
-		return fault(s.path, err, false)
+		return fault(s.path, err)
 	}
 	for rows.Next() {
 		if err := each(rows); err != nil {
-			return fault(s.path, errors.Join(err, rows.Close()), false)
+			return fault(s.path, errors.Join(err, rows.Close()))
 		}
 	}
-	return fault(s.path, errors.Join(rows.Err(), rows.Close()), false)
+	return fault(s.path, errors.Join(rows.Err(), rows.Close()))
 }

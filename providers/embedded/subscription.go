@@ -147,15 +147,15 @@ func (s *subscription) receive(ctx context.Context, lanes []int64, most int) ([]
 	return early.deliveries, nil
 }
 
-// decoded are the deliveries of a claim, and what of it was no record.
+// decoded are the deliveries of what started, and what of it was no record.
 type decoded struct {
-	of         *claimed // the first of them
+	of         *started // the first of them
 	deliveries []provider.Delivery
 	odd        []*delivery
 	bytes      [][]byte
 }
 
-// decode makes deliveries of what was claimed. Mostly it runs while the claim is
+// decode makes deliveries of what was started. Mostly it runs while that is
 // being committed.
 func (s *subscription) decode(c starting) decoded {
 	made := decoded{of: &c.list[0], deliveries: make([]provider.Delivery, 0, len(c.list))}
@@ -180,7 +180,7 @@ func (s *subscription) decode(c starting) decoded {
 func (s *subscription) bury(ctx context.Context, d *delivery, body []byte) {
 	apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if d.settle(apart, &settlement{kind: endForeign, body: body}) == nil {
+	if d.settle(apart, &settlement{kind: kindForeign, body: body}) == nil {
 		s.store.foreign([]string{s.name(d.q)})
 	}
 }

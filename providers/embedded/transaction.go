@@ -24,7 +24,7 @@ type transaction struct {
 	tallies  map[int64]*tally
 	made     map[scopedName]int64 // queues made here
 	incoming arrivals
-	lanes    map[int64]bool   // queues that got something to claim
+	lanes    map[int64]bool   // queues that got something to start
 	due      map[int64]int64  // the earliest time for which something is held, by scope
 	wrote    bool             // a statement changed something
 	grew     bool             // it needed room in the file
@@ -98,7 +98,7 @@ func (t *transaction) commit() error {
 	}
 	if _, err := t.w.stmtExec("commit"); err != nil {
 		t.rollback()
-		return fault(t.w.store.path, err, true)
+		return commitFault(t.w.store.path, err)
 	}
 	for name, q := range t.made {
 		t.w.queues[name] = q
@@ -208,7 +208,7 @@ func (w *writer) stmtExec(query string, args ...any) (sql.Result, error) {
 	}
 	result, err := stmt.ExecContext(context.Background(), args...)
 	if err != nil {
-		return nil, fault(w.store.path, err, false)
+		return nil, fault(w.store.path, err)
 	}
 	return result, nil
 }
@@ -220,7 +220,7 @@ func (w *writer) stmtQuery(query string, args []any, each func(*sql.Rows) error)
 	}
 	rows, err := stmt.QueryContext(context.Background(), args...)
 	if err != nil {
-		return fault(w.store.path, err, false)
+		return fault(w.store.path, err)
 	}
 	for rows.Next() {
 		if err := each(rows); err != nil {
@@ -228,10 +228,10 @@ func (w *writer) stmtQuery(query string, args []any, each func(*sql.Rows) error)
 			if err == errEnough {
 				return nil
 			}
-			return fault(w.store.path, err, false)
+			return fault(w.store.path, err)
 		}
 	}
-	return fault(w.store.path, errors.Join(rows.Err(), rows.Close()), false)
+	return fault(w.store.path, errors.Join(rows.Err(), rows.Close()))
 }
 
 // stmt returns a statement, prepared once.
@@ -241,7 +241,7 @@ func (w *writer) stmt(query string) (*sql.Stmt, error) {
 	}
 	stmt, err := w.conn.PrepareContext(context.Background(), query)
 	if err != nil {
-		return nil, fault(w.store.path, err, false)
+		return nil, fault(w.store.path, err)
 	}
 	w.stmts[query] = stmt
 	return stmt, nil

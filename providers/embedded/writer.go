@@ -16,19 +16,19 @@ import (
 // it into one transaction, answers, and takes again: whatever arrives while the
 // disk syncs shares the next sync.
 type writer struct {
-	store  *store
-	conn   *sql.Conn
-	stmts  map[string]*sql.Stmt
-	insert insertings
-	args   []any                // of the statement that inserts rows
-	queues map[scopedName]int64 // those on record
-	serial int64                // of the last transaction
-	turn   turnstile
-	parked parked
-	upkeep upkeep
-	block  blockage
-	looked time.Time // when look was last called
-	timer  *time.Timer
+	store   *store
+	conn    *sql.Conn
+	stmts   map[string]*sql.Stmt
+	insert  insertings
+	args    []any                // of the statement that inserts rows
+	queues  map[scopedName]int64 // those on record
+	serial  int64                // of the last transaction
+	turn    turnstile
+	standby standby
+	upkeep  upkeep
+	block   blockage
+	looked  time.Time // when look was last called
+	timer   *time.Timer
 
 	answered sync.Pool // channels of requests
 
@@ -138,7 +138,7 @@ func (w *writer) round() error {
 func (w *writer) busy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return len(w.waiting) > 0 || w.parked.due
+	return len(w.waiting) > 0 || w.standby.due
 }
 
 // yields is how often the writer lets others run before it takes what waits: each
@@ -148,7 +148,7 @@ const yields = 3
 // mostPieces bounds a transaction, so that nobody waits long for its end.
 const mostPieces = 2048
 
-// collect takes what waits, and what is parked.
+// collect takes what waits, and what stands by.
 func (w *writer) collect() *batch {
 	for range yields {
 		runtime.Gosched()
@@ -163,7 +163,7 @@ func (w *writer) collect() *batch {
 	}
 	w.mu.Unlock()
 	b := new(batch)
-	w.parked.collect(b)
+	w.standby.collect(b)
 	for i, p := range list {
 		if p.base().take() {
 			b.add(p)
@@ -214,7 +214,7 @@ func (w *writer) after(b *batch, t *transaction) {
 	for _, e := range t.events {
 		w.store.emit(e)
 	}
-	w.parked.meet(w, t.lanes)
+	w.standby.meet(w, t.lanes)
 	b.finish(w, nil)
 	for _, due := range t.due {
 		w.store.promoters.tell(due)
@@ -235,7 +235,7 @@ func (w *writer) abandonAll() {
 	w.waiting = nil
 	w.mu.Unlock()
 	b := new(batch)
-	w.parked.collect(b)
+	w.standby.collect(b)
 	for _, p := range list {
 		if p.base().take() {
 			b.add(p)

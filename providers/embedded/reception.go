@@ -21,17 +21,17 @@ type reception struct {
 // starting are jobs that start together.
 type starting struct {
 	run  int64 // their fence; 0 while there are none
-	list []claimed
+	list []started
 }
 
-// claimed is a job that starts.
-type claimed struct {
+// started is a job that starts.
+type started struct {
 	n, q, pos, key, crashes int64
 	body                    []byte
 }
 
 // add takes a job in, and returns errEnough when there are as many as wanted.
-func (s *starting) add(c claimed, most int) error {
+func (s *starting) add(c started, most int) error {
 	s.list = append(s.list, c)
 	if len(s.list) >= most {
 		return errEnough
@@ -45,22 +45,22 @@ func newReception(s *subscription, lanes []int64, most int) *reception {
 
 func (r *reception) light() bool { return false }
 
-// finish hands over what was claimed, or parks the call until there is something.
+// finish hands over what was started, or lets the call wait until there is something.
 func (r *reception) finish(w *writer, err error) {
 	switch {
 	case err != nil:
 		r.answer(err)
 	case len(r.got.list) == 0:
 		r.sweep = false
-		if r.park() {
-			w.parked.receptions = append(w.parked.receptions, r)
+		if r.standBy() {
+			w.standby.receptions = append(w.standby.receptions, r)
 		}
 	case !r.answer(nil):
 		w.giveBack(r)
 	}
 }
 
-// giveBack releases what was claimed for a caller that has left, as if it had
+// giveBack releases what was started for a caller that has left, as if it had
 // never started.
 func (w *writer) giveBack(r *reception) {
 	list, run := r.got.list, r.got.run
@@ -86,9 +86,9 @@ where r.q = ? order by r.pos`
 	sqlUncrash = "update running set lease = 0, crashes = ? where n = ? and run = ?"
 )
 
-// claim starts jobs for a reception: first those of dead workers, then what is
+// stage starts jobs for a reception: first those of dead workers, then what is
 // ready in its lanes, in their order.
-func (r *reception) claim(t *transaction) {
+func (r *reception) stage(t *transaction) {
 	r.got = starting{}
 	r.fill(t)
 	if len(r.got.list) == 0 || t.err != nil {
@@ -130,7 +130,7 @@ func (r *reception) takeOver(t *transaction) {
 			break
 		}
 		t.query(sqlLapsed, []any{t.now, q}, func(rows *sql.Rows) error {
-			var c claimed
+			var c started
 			if err := rows.Scan(&c.n, &c.q, &c.pos, &c.key, &c.crashes, &c.body); err != nil {
 				return err
 			}
@@ -139,7 +139,7 @@ func (r *reception) takeOver(t *transaction) {
 		})
 	}
 	if len(r.got.list) > 0 {
-		t.exec(sqlTakeOver, r.fence(t), t.after(r.sub.lease), numbers(r.got.list, func(c claimed) int64 { return c.n }))
+		t.exec(sqlTakeOver, r.fence(t), t.after(r.sub.lease), numbers(r.got.list, func(c started) int64 { return c.n }))
 	}
 }
 
@@ -151,14 +151,14 @@ func (r *reception) start(t *transaction, q int64) {
 		return
 	}
 	for _, e := range t.incoming.begin(q, room, r.fence(t), t.after(r.sub.lease)) {
-		r.got.list = append(r.got.list, claimed{n: e.n, q: q, pos: e.n, body: e.body})
+		r.got.list = append(r.got.list, started{n: e.n, q: q, pos: e.n, body: e.body})
 	}
 }
 
 // startReady starts what is ready in one lane.
 func (r *reception) startReady(t *transaction, q int64) {
 	before := len(r.got.list)
-	var c claimed // read here, because what is scanned into is on the heap
+	var c started // read here, because what is scanned into is on the heap
 	var key sql.NullInt64
 	var ghosts []int64
 	t.query(sqlWaiting, []any{q}, func(rows *sql.Rows) error {
@@ -169,7 +169,7 @@ func (r *reception) startReady(t *transaction, q int64) {
 			ghosts = append(ghosts, c.n)
 			return nil
 		}
-		return r.got.add(claimed{n: c.n, q: q, pos: c.pos, key: key.Int64, body: c.body}, r.most)
+		return r.got.add(started{n: c.n, q: q, pos: c.pos, key: key.Int64, body: c.body}, r.most)
 	})
 	if len(r.got.list)+len(ghosts) == before {
 		return
@@ -192,8 +192,8 @@ func (r *reception) dropGhosts(t *transaction, q int64, ghosts []int64) {
 	})
 }
 
-// putBack undoes a claim whose caller had left.
-func (t *transaction) putBack(c *claimed, run int64) {
+// putBack undoes a start whose caller had left.
+func (t *transaction) putBack(c *started, run int64) {
 	if c.crashes > 0 {
 		// A taken-over job keeps its crashes: it lapses at once, and the next
 		// takeover counts this one.

@@ -12,18 +12,18 @@ const (
 	sqlBehind  = "update held set behind = ? where n = ?"
 )
 
-// turn returns whose turns the job waits for; without a key if it waits for none: it
-// has none, or it keeps a place among those that are not held.
-func (h heldRow) turn() chained {
+// waitsIn returns the line in which the job waits to be promoted; without a key if in
+// none: it has none, or it keeps a place among those that are not held.
+func (h heldRow) waitsIn() line {
 	if h.pos != 0 {
-		return chained{}
+		return line{}
 	}
-	return chained{h.q, h.key}
+	return line{h.q, h.key}
 }
 
 // elect puts the right one of a key's held jobs first, after one came, went or changed
 // its time.
-func (t *transaction) elect(scope int64, of chained) {
+func (t *transaction) elect(scope int64, of line) {
 	if of.key == 0 {
 		return
 	}
