@@ -1,6 +1,7 @@
 package codegen
 
 import (
+	"fmt"
 	"strings"
 
 	"google.golang.org/protobuf/compiler/protogen"
@@ -18,12 +19,48 @@ func (l *loader) importCycle(file *protogen.File, target *Task) *refusal {
 	if back == nil {
 		return nil
 	}
-	way := make([]string, len(back))
-	for i, p := range back {
+	l.markCycle(back)
+	return refuse("%s makes a cycle of Go packages: %s imports %s; declare both tasks in one package, or move the messages they share to one of their own",
+		target.FullName, string(from), wayOf(back))
+}
+
+// importCycles finds the cycles that no then makes, each once, at the first
+// import on its way.
+func (l *loader) importCycles() {
+	for _, f := range l.gen.Files {
+		list := f.Desc.Imports()
+		for i := range list.Len() {
+			dep := l.gen.FilesByPath[list.Get(i).Path()]
+			if !f.Generate || dep == nil || dep.GoImportPath == f.GoImportPath || l.cyclic[f.GoImportPath] && l.cyclic[dep.GoImportPath] {
+				continue
+			}
+			if back := l.goPath(dep.GoImportPath, f.GoImportPath, map[protogen.GoImportPath]bool{}); back != nil {
+				l.markCycle(back)
+				l.report(positionAt(f.Desc, []int32{fileDependency, int32(i)}), complaint{
+					near: `"` + list.Get(i).Path() + `"`,
+					message: fmt.Sprintf("the import makes a cycle of Go packages: %s imports %s; give schemas that need each other one go_package, or move what they share to one of its own",
+						string(f.GoImportPath), wayOf(back)),
+				})
+			}
+		}
+	}
+}
+
+func (l *loader) markCycle(packages []protogen.GoImportPath) {
+	if l.cyclic == nil {
+		l.cyclic = map[protogen.GoImportPath]bool{}
+	}
+	for _, p := range packages {
+		l.cyclic[p] = true
+	}
+}
+
+func wayOf(packages []protogen.GoImportPath) string {
+	way := make([]string, len(packages))
+	for i, p := range packages {
 		way[i] = string(p)
 	}
-	return refuse("%s makes a cycle of Go packages: %s imports %s; declare both tasks in one package, or move the messages they share to one of their own",
-		target.FullName, string(from), strings.Join(way, ", which imports "))
+	return strings.Join(way, ", which imports ")
 }
 
 // goPath returns the chain of Go packages by which one imports another, nil

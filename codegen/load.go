@@ -24,6 +24,7 @@ func Load(gen *protogen.Plugin) (*Program, Diagnostics) {
 	for _, s := range l.program.Services {
 		l.edges(s)
 	}
+	l.importCycles()
 	l.wireNames()
 	l.goNames()
 	return l.program, l.found()
@@ -34,6 +35,7 @@ type loader struct {
 	program     *Program
 	tasks       map[protoreflect.FullName]*Task
 	imported    map[protogen.GoImportPath][]protogen.GoImportPath
+	cyclic      map[protogen.GoImportPath]bool // packages of cycles that are reported
 	diagnostics Diagnostics
 }
 

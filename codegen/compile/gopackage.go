@@ -24,7 +24,7 @@ func goPackages(request *pluginpb.CodeGeneratorRequest, s sources, m *module) co
 	for _, name := range request.FileToGenerate {
 		generated[name] = true
 	}
-	c := goPackageChecker{module: m, sources: s, names: map[string]named{}}
+	c := goPackageChecker{module: m, sources: s, names: map[string]named{}, paths: map[string]named{}, files: map[string]named{}}
 	for _, f := range request.ProtoFile {
 		c.check(f, generated[f.GetName()])
 	}
@@ -36,7 +36,10 @@ type goPackageChecker struct {
 	sources sources
 	// names are the package names of import paths, and who gave them.
 	names map[string]named
-	found codegen.Diagnostics
+	// paths are the import paths to generate in lower case, and files the generated
+	// files: some systems know one of each only.
+	paths, files map[string]named
+	found        codegen.Diagnostics
 }
 
 type named struct {
@@ -71,7 +74,32 @@ func (c *goPackageChecker) check(f *descriptorpb.FileDescriptorProto, generate b
 		complain("go_package: %s is outside of module %s; write", importPath, c.module.path)
 	default:
 		c.consistent(importPath, name, pos)
+		if generate {
+			c.alone(importPath, f.GetName(), pos)
+		}
 	}
+}
+
+// alone checks that no other schema generates the same file, and that no other
+// package differs in case only: Go takes neither, and some file systems cannot
+// hold them.
+func (c *goPackageChecker) alone(importPath, schemaName string, pos codegen.Position) {
+	clash := func(other named, format string, args ...any) {
+		c.found = append(c.found, codegen.Diagnostic{Pos: pos, Message: fmt.Sprintf(format, args...), Other: other.pos})
+	}
+	have, taken := c.paths[strings.ToLower(importPath)]
+	if taken && have.name != importPath {
+		clash(have, "go_package: %s and %s differ in case only", importPath, have.name)
+		return
+	}
+	c.paths[strings.ToLower(importPath)] = named{importPath, pos}
+	file := importPath + "/" + strings.TrimSuffix(path.Base(schemaName), ".proto") + ".pb.go"
+	have, taken = c.files[strings.ToLower(file)]
+	if taken {
+		clash(have, "go_package: %s is what %s generates too, in lower case at least; rename one of the schemas, or give it a package of its own", file, have.name)
+		return
+	}
+	c.files[strings.ToLower(file)] = named{schemaName, pos}
 }
 
 // consistent checks that the schemas of one Go package agree on its name.
