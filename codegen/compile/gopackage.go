@@ -96,7 +96,7 @@ func (c *goPackageChecker) alone(importPath, schemaName string, pos codegen.Posi
 	file := importPath + "/" + strings.TrimSuffix(path.Base(schemaName), ".proto") + ".pb.go"
 	have, taken = c.files[strings.ToLower(file)]
 	if taken {
-		clash(have, "go_package: %s is what %s generates too, in lower case at least; rename one of the schemas, or give it a package of its own", file, have.name)
+		clash(have, "go_package: %s would be generated twice (case does not count); rename the schema, or give it another package than %s", file, have.name)
 		return
 	}
 	c.files[strings.ToLower(file)] = named{schemaName, pos}
