@@ -64,7 +64,9 @@ func (c *identChecker) enums(list []*protogen.Enum) {
 
 func (c *identChecker) extensions(list []*protogen.Extension) {
 	for _, x := range list {
-		c.declare(x.GoIdent, x.Desc, x.Location)
+		name := x.GoIdent
+		name.GoName = "E_" + name.GoName
+		c.declare(name, x.Desc, x.Location)
 	}
 }
 
