@@ -13,6 +13,7 @@ import (
 	"github.com/backstage-go/backstage/cmd/backstagectl/internal/ctltest"
 	"github.com/backstage-go/backstage/codegen/compile"
 	"github.com/backstage-go/backstage/internal/command/transcript"
+	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 func TestAnIDThatMeansTwoThingsIsRefused(t *testing.T) {
@@ -60,6 +61,39 @@ func TestManyIDsFromStandardInput(t *testing.T) {
 	r.want(r.ctl("dead", "replay", "-ids", "-", "-yes", "-rate", "0"), 0, fmt.Sprintf("replayed   %d\n", len(want)), "gone        1")
 	if n := r.depth("orders"); n != int64(len(want)) {
 		t.Errorf("%d jobs are in the queue, want %d", n, len(want))
+	}
+}
+
+// One life of dead letters, on every broker.
+func TestDeadLettersOnEveryBroker(t *testing.T) {
+	t.Parallel()
+	for name, newRig := range rigs() {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newRig(t)
+			keyed := ctltest.Job("K-1")
+			keyed.Queue, keyed.Dedupe = "keys", provider.Dedupe{Key: "k", UntilDone: true}
+			r.bury(ctltest.Jobs(120)...)
+			r.bury(keyed)
+			keyed.ID = "K-2"
+			if s := r.p.Jobs.Publish(t.Context(), []provider.Job{keyed}, provider.PublishOptions{}); s[0].Outcome != provider.OutcomeStored {
+				t.Fatal(s)
+			}
+			r.want(r.ctl("stats", "orders", "keys", "-o", "json"), 0,
+				`"queue":"orders","depth":0,"oldest_ready_seconds":0,"in_flight":0,"held":0,"dead":120,`, `"queue":"keys","depth":1,`, `"dead":1,`)
+			r.want(r.ctl("dead", "list", "-queue", "keys"), 0, " keys ", " K-1 ", "card declined")
+			address := r.addresses()["A-007"]
+			for _, id := range []string{address, "A-007", "job:A-007", "address:" + address} {
+				r.want(r.ctl("dead", "show", id, "-o", "json"), 0, `{"address":"`+address+`","job":"A-007",`, `"failures":5`)
+			}
+			r.want(r.ctl("dead", "show", "0", "nowhere", "x@orders"), 1, `!"0": there is no such dead letter`, `!"nowhere": there`, `!"x@orders": there`)
+			r.want(r.ctl("dead", "discard", address, "-yes"), 0, "discarded  1\n")
+			r.want(r.ctl("dead", "replay", "-all", "-yes", "-rate", "0"), 0, "replayed   119\n", "duplicate    1 ", "its key is held by job K-2")
+			r.want(r.ctl("dead", "replay", address, "A-008", "-yes"), 0, "replayed   0\n", "gone       2 ")
+			if n := r.depth("orders"); n != 119 {
+				t.Errorf("%d jobs are in their queue, want 119", n)
+			}
+		})
 	}
 }
 

@@ -31,8 +31,7 @@ const mainEnv = "BACKSTAGECTL_MAIN"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(mainEnv) != "" {
-		main()
-		return
+		os.Exit(run(open))
 	}
 	os.Exit(m.Run())
 }
@@ -204,17 +203,18 @@ func (r *rig) await(what string, is func() bool) {
 // replayed, and jobs die: those that were replayed, and others.
 func TestAReplayThatIsKilledReplaysEachJobOnce(t *testing.T) {
 	t.Parallel()
-	for name, journal := range map[string]bool{"with a journal": true, "without": false} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			replayKilled(t, journal)
-		})
+	for broker, newRig := range rigs() {
+		for name, journal := range map[string]bool{"with a journal": true, "without": false} {
+			t.Run(broker+" "+name, func(t *testing.T) {
+				t.Parallel()
+				replayKilled(t, newRig(t), journal)
+			})
+		}
 	}
 }
 
-func replayKilled(t *testing.T, journal bool) {
+func replayKilled(t *testing.T, r *rig, journal bool) {
 	const jobs = 300
-	r := newRig(t)
 	client, err := backstage.NewClient(r.p, backstage.ClientConfig{})
 	if err != nil {
 		t.Fatal(err)

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"path/filepath"
@@ -11,8 +12,10 @@ import (
 	"time"
 
 	"github.com/backstage-go/backstage/cmd/backstagectl/internal/ctltest"
+	"github.com/backstage-go/backstage/internal/brokers"
 	"github.com/backstage-go/backstage/internal/command/transcript"
 	"github.com/backstage-go/backstage/providers"
+	"github.com/backstage-go/backstage/providers/redisstreams"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -27,19 +30,39 @@ type rig struct {
 
 func newRig(t *testing.T) *rig {
 	t.Helper()
-	dir := t.TempDir()
-	r := &rig{T: t, dir: dir, url: "embedded:" + filepath.Join(dir, "jobs.db"), now: time.Now}
+	r := &rig{T: t, dir: t.TempDir(), now: time.Now}
+	r.url = "embedded:" + filepath.Join(r.dir, "jobs.db")
 	p, err := providers.Open(t.Context(), r.url+"?synchronous=normal")
+	r.opened(p, err)
+	return r
+}
+
+// redisRig is a namespace of a Redis server in the place of the file.
+func redisRig(t *testing.T) *rig {
+	t.Helper()
+	r := &rig{T: t, dir: t.TempDir(), now: time.Now}
+	r.url = "redis://" + brokers.SharedRedis(t) + "#ctl-" + strings.ToLower(rand.Text()[:10])
+	p, err := open(t.Context(), r.url)
+	r.opened(p, err)
+	return r
+}
+
+// rigs are all brokers that tests have.
+func rigs() map[string]func(*testing.T) *rig {
+	return map[string]func(*testing.T) *rig{"embedded": newRig, "redis": redisRig}
+}
+
+func (r *rig) opened(p *provider.Provider, err error) {
+	r.Helper()
 	if err != nil {
-		t.Fatal(err)
+		r.Fatal(err)
 	}
-	t.Cleanup(func() {
+	r.Cleanup(func() {
 		if err := p.Close(context.Background()); err != nil {
-			t.Error(err)
+			r.Error(err)
 		}
 	})
 	r.p = p
-	return r
 }
 
 func (r *rig) bury(jobs ...provider.Job) {
@@ -113,6 +136,9 @@ func open(ctx context.Context, url string) (*provider.Provider, error) {
 		return nil, fmt.Errorf("dial redis://shop:secret@10.0.0.1:6379: %w", ctx.Err())
 	case "odd:loud":
 		return nil, errors.New("odd://shop:secret@host/0 is not known")
+	}
+	if at, namespace, found := strings.Cut(url, "#"); found {
+		return redisstreams.Open(ctx, redisstreams.Config{URL: at, Namespace: namespace})
 	}
 	return providers.OpenExisting(ctx, url)
 }
