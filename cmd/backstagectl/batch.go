@@ -130,7 +130,6 @@ func (b *batching) plan(ctx context.Context, c *command.Console, p *provider.Pro
 	if err != nil {
 		return plan, err
 	}
-	slices.SortStableFunc(letters, func(x, y batch.Letter) int { return cmp.Compare(y.DiedAt.UnixNano(), x.DiedAt.UnixNano()) })
 	plan.Add(letters)
 	for _, w := range look.missing {
 		plan.Missing = append(plan.Missing, w.String())

@@ -13,8 +13,9 @@ func replayCommand(w world) *command.Command {
 		Operands: "[ID…]",
 		Summary:  "return dead letters to their queues",
 		About: `Replay returns dead letters to their queues, where workers run them again: under
-their old ids, with counters that start again, and with their history. Letters are
-named, or chosen by flags (backstagectl help letters).
+their old ids, with counters that start again, and with their history. Those that
+died first return first. Letters are named, or chosen by flags (backstagectl help
+letters).
 
 Without -yes it prints what it would do, and does nothing. With -yes it does it, at
 most -rate jobs a second so that the queue's workers can follow, and reports at the

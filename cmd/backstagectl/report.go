@@ -325,7 +325,7 @@ func (r *report) howToGoOn() {
 		fmt.Fprintf(r.console.Err, "to go on: %s\n", r.goOn())
 		return
 	}
-	newest := r.of.Letters[0].DiedAt.Add(time.Nanosecond)
+	newest := r.of.Letters[len(r.of.Letters)-1].DiedAt.Add(time.Nanosecond)
 	fmt.Fprintf(r.console.Err, "to go on if it is interrupted: the same with -older-than %s,\nso that what has died since is left alone\n", newest.Format(time.RFC3339Nano))
 }
 

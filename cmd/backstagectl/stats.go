@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -205,18 +206,22 @@ func (i *interval) String() string { return time.Duration(*i).String() }
 // IsBoolFlag lets the flag stand alone.
 func (i *interval) IsBoolFlag() bool { return true }
 
-// Set reads the interval; "true" is the flag alone.
+// Set reads the interval: a duration, or a number of seconds; "true" is the flag alone.
 func (i *interval) Set(s string) error {
-	if on, err := strconv.ParseBool(s); err == nil {
-		*i = 0
-		if on {
-			*i = interval(2 * time.Second)
-		}
+	switch s {
+	case "true":
+		*i = interval(2 * time.Second)
 		return nil
+	case "false":
+		*i = 0
+		return nil
+	}
+	if _, err := strconv.ParseFloat(s, 64); err == nil {
+		s += "s"
 	}
 	d, err := time.ParseDuration(s)
 	if err != nil || d <= 0 {
-		return fmt.Errorf("write how often, such as -watch=5s")
+		return errors.New("write how often, such as -watch=5s")
 	}
 	*i = interval(d)
 	return nil

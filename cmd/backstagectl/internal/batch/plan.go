@@ -1,6 +1,7 @@
 package batch
 
 import (
+	"slices"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -75,9 +76,12 @@ type Plan struct {
 	Letters []Letter `json:"-"`
 }
 
-// Add takes a letter into the plan. A job is replayed by its newest letter alone:
-// to replay two would run it twice. Letters come newest first.
+// Add takes letters into the plan, in the order in which they died: that is the order
+// in which their jobs were, and return to their queues. A job is replayed by its newest
+// letter alone: to replay two would run it twice.
 func (p *Plan) Add(letters []Letter) {
+	letters = slices.Clone(letters)
+	slices.SortStableFunc(letters, func(a, b Letter) int { return b.DiedAt.Compare(a.DiedAt) })
 	seen := make(map[string]bool, len(letters))
 	addresses := make(map[string]bool, len(letters))
 	for _, l := range letters {
@@ -91,4 +95,5 @@ func (p *Plan) Add(letters []Letter) {
 		}
 		addresses[l.Address], seen[l.Job] = true, true
 	}
+	slices.Reverse(p.Letters)
 }
