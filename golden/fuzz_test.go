@@ -19,8 +19,7 @@ import (
 )
 
 // names is what the fuzzer draws from: words of Go, names that are predeclared,
-// that are generated, or that lose their shape on the way to Go. A field named
-// ProtoReflect is not among them: protoc-gen-go itself does not survive it.
+// that are generated, or that lose their shape on the way to Go.
 func names() []string {
 	return strings.Fields(`
 		break case chan const continue default defer else fallthrough for func go goto
@@ -30,7 +29,7 @@ func names() []string {
 		println real recover rune string true uint64 uintptr init main
 		Client client NewClient Handler handler Register register RegisterA A AJob
 		ANext AName ATask a aTask Job Next Name Task Enqueue Receipt Needs Policy
-		backstage Backstage context Context time Time ctx in opts err n c next worker
+		ProtoReflect backstage Backstage context Context time Time ctx in opts err n c next worker
 		handle enqueuer emptypb Empty v1 v2 runtime proto reflect sync unsafe
 		protoreflect protoimpl file_fuzz Reset String ProtoMessage
 		Descriptor Marshal Unmarshal GetId get_id id Id _id X_id XId _ _a __ a_1 a1b

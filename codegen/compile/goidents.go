@@ -5,6 +5,7 @@ import (
 
 	"google.golang.org/protobuf/compiler/protogen"
 	"google.golang.org/protobuf/reflect/protoreflect"
+	"google.golang.org/protobuf/types/gofeaturespb"
 
 	"github.com/backstage-go/backstage/codegen"
 )
@@ -45,10 +46,30 @@ func (c *identChecker) messages(list []*protogen.Message) {
 		c.messages(m.Messages)
 		c.enums(m.Enums)
 		c.extensions(m.Extensions)
-		for _, f := range m.Fields {
-			if f.Oneof != nil && !f.Oneof.Desc.IsSynthetic() {
-				c.declare(f.GoIdent, f.Desc, f.Location)
-			}
+		c.fields(m)
+	}
+}
+
+// fields also finds the one name that protoc-gen-go does not keep for itself.
+func (c *identChecker) fields(m *protogen.Message) {
+	inStruct := func(goName string, desc protoreflect.Descriptor, at protogen.Location) {
+		if goName == "ProtoReflect" && c.generate && m.APILevel != gofeaturespb.GoFeatures_API_OPAQUE {
+			c.found = append(c.found, codegen.Diagnostic{
+				Pos:     c.nameOf(at),
+				Message: fmt.Sprintf("%s is ProtoReflect in Go, which is a method of every message", desc.FullName()),
+			})
+		}
+	}
+	for _, f := range m.Fields {
+		if f.Oneof != nil && !f.Oneof.Desc.IsSynthetic() {
+			c.declare(f.GoIdent, f.Desc, f.Location)
+		} else {
+			inStruct(f.GoName, f.Desc, f.Location)
+		}
+	}
+	for _, o := range m.Oneofs {
+		if !o.Desc.IsSynthetic() {
+			inStruct(o.GoName, o.Desc, o.Location)
 		}
 	}
 }
@@ -71,7 +92,7 @@ func (c *identChecker) extensions(list []*protogen.Extension) {
 }
 
 func (c *identChecker) declare(name protogen.GoIdent, desc protoreflect.Descriptor, at protogen.Location) {
-	mine := ident{desc.FullName(), placeOf(c.file.Proto, append(append([]int32{}, at.Path...), 1))}
+	mine := ident{desc.FullName(), c.nameOf(at)}
 	other, taken := c.have[name]
 	if !taken {
 		c.have[name] = mine
@@ -84,4 +105,9 @@ func (c *identChecker) declare(name protogen.GoIdent, desc protoreflect.Descript
 			Other:   other.pos,
 		})
 	}
+}
+
+// nameOf is the place of a declaration's name.
+func (c *identChecker) nameOf(at protogen.Location) codegen.Position {
+	return placeOf(c.file.Proto, append(append([]int32{}, at.Path...), 1))
 }
