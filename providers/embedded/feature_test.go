@@ -454,7 +454,7 @@ func TestPendingClaimMakesPublishWait(t *testing.T) {
 		if errors.Is(r.Err, provider.ErrDedupePending) {
 			break
 		}
-		if patience > 20*time.Second || r.Outcome != provider.OutcomeRefused {
+		if patience > 20*time.Second || r.Outcome != provider.OutcomeRefused && r.Outcome != provider.OutcomeUnknown {
 			t.Fatalf("publishing: %v, %v; want ErrDedupePending", r.Outcome, r.Err)
 		}
 	}
@@ -504,7 +504,7 @@ func TestFileShrinksAfterABacklog(t *testing.T) {
 	sub := subscribe(t, s)
 	var wg sync.WaitGroup
 	for done := 0; done < count; {
-		got := receive(t, sub, 500, 5*time.Second)
+		got := receive(t, sub, 500, time.Minute)
 		if len(got) == 0 {
 			t.Fatalf("after %d nothing came", done)
 		}

@@ -371,6 +371,29 @@ func killStopped(t *env, at point) {
 	})
 }
 
+// allEnd waits until so many chains have ended, and returns their runs. It gives up
+// when none has ended for a while.
+func (t *env) allEnd(c *chain, chains int) map[string]map[string][]entry {
+	t.Helper()
+	before, changed := 0, time.Now()
+	for ; ; time.Sleep(time.Second / 2) {
+		runs, ended := t.ledger(c), 0
+		for _, ran := range runs {
+			if len(ran["Third"]) > 0 {
+				ended++
+			}
+		}
+		switch {
+		case ended >= chains:
+			return runs
+		case ended > before:
+			before, changed = ended, time.Now()
+		case time.Since(changed) > t.patience:
+			t.Fatalf("%d of %d chains ended after their workers were killed", ended, chains)
+		}
+	}
+}
+
 func killRandom(t *env) {
 	kills := 2 * times()
 	chains := 60 * kills
@@ -386,18 +409,7 @@ func killRandom(t *env) {
 	}
 	stop := t.inherit(c)
 	defer stop()
-	var runs map[string]map[string][]entry
-	deadline := time.Now().Add(t.patience + time.Duration(kills)*time.Second)
-	for ended := 0; ended < chains; time.Sleep(50 * time.Millisecond) {
-		if runs, ended = t.ledger(c), 0; time.Now().After(deadline) {
-			t.Fatalf("%d of %d chains ended after their workers were killed", ended, chains)
-		}
-		for _, ran := range runs {
-			if len(ran["Third"]) > 0 {
-				ended++
-			}
-		}
-	}
+	runs := t.allEnd(c, chains)
 	again := -3 * chains
 	for name, ran := range runs {
 		t.sameIDs(name, ran)

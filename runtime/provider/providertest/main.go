@@ -121,13 +121,14 @@ type stopper struct {
 	chain string // whose jobs it stops at
 	tell  io.Writer
 	goOn  chan struct{}
+	gate  *gate
 
 	mu   sync.Mutex
 	once bool
 }
 
 func newStopper(stop point, chain string, told io.Reader, tell io.Writer) *stopper {
-	s := &stopper{stop: stop, chain: chain, tell: tell, goOn: make(chan struct{})}
+	s := &stopper{stop: stop, chain: chain, tell: tell, goOn: make(chan struct{}), gate: newGate()}
 	go s.listen(told)
 	return s
 }
@@ -156,7 +157,7 @@ func (s *stopper) say(format string, args ...any) {
 // at stops here, the first time, if this is the point and a job of the chain is
 // concerned. It reports whether it did.
 func (s *stopper) at(here point, payload []byte) bool {
-	if s == nil || s.stop != here || !bytes.HasSuffix(payload, []byte(s.chain)) {
+	if s == nil || !s.stops(here, payload) {
 		return false
 	}
 	s.mu.Lock()
@@ -168,6 +169,11 @@ func (s *stopper) at(here point, payload []byte) bool {
 		<-s.goOn
 	}
 	return first
+}
+
+// stops reports whether this is the point, and a job of the chain is concerned.
+func (s *stopper) stops(here point, payload []byte) bool {
+	return s.stop == here && bytes.HasSuffix(payload, []byte(s.chain))
 }
 
 // around puts the points that are not in handlers around a provider's calls.
@@ -188,7 +194,7 @@ func (s *stopper) around(p *provider.Provider) {
 			return stored
 		},
 		receive: func(_ *hookedSub, ctx context.Context, lanes []string, most int, call receiveCall) ([]provider.Delivery, error) {
-			ds, err := call(ctx, lanes, most)
+			ds, err := s.gate.receive(ctx, func(ctx context.Context) ([]provider.Delivery, error) { return call(ctx, lanes, most) })
 			for _, d := range ds {
 				s.at(atReceived, d.Job().Payload)
 			}
@@ -214,6 +220,9 @@ func (s *stopper) around(p *provider.Provider) {
 		},
 		retry: func(d *hookedDelivery, ctx context.Context, again provider.Again, call retryCall) error {
 			s.at(atRetry, d.Job().Payload)
+			if s.stops(atRetried, d.Job().Payload) {
+				s.gate.shut()
+			}
 			err := call(ctx, again)
 			s.at(atRetried, d.Job().Payload)
 			return err
