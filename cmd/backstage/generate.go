@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"flag"
 	"fmt"
@@ -64,7 +65,7 @@ type generated struct {
 
 func (g *generation) run(ctx context.Context, c *command.Console, _ []string) error {
 	project, err := compile.Load(ctx, *g.options)
-	if err != nil {
+	if err := cmp.Or(interrupted(ctx), err); err != nil {
 		return err
 	}
 	if *g.format == "text" {
@@ -75,7 +76,7 @@ func (g *generation) run(ctx context.Context, c *command.Console, _ []string) er
 	var changes compile.Changes
 	wrong := project.Diagnostics.Errors() != nil
 	if !wrong {
-		if changes, err = g.write(project); err != nil {
+		if changes, err = g.write(ctx, project); err != nil {
 			return err
 		}
 		project.Diagnostics = append(project.Diagnostics, changes.Doubtful...)
@@ -94,7 +95,8 @@ func (g *generation) run(ctx context.Context, c *command.Console, _ []string) er
 	return nil
 }
 
-func (g *generation) write(project *compile.Project) (compile.Changes, error) {
+// write writes what is generated. It is not interrupted in the middle of it.
+func (g *generation) write(ctx context.Context, project *compile.Project) (compile.Changes, error) {
 	files, err := project.Generate()
 	if err != nil {
 		return compile.Changes{}, err
@@ -102,7 +104,19 @@ func (g *generation) write(project *compile.Project) (compile.Changes, error) {
 	if g.check {
 		return project.Pending(files)
 	}
+	if err := interrupted(ctx); err != nil {
+		return compile.Changes{}, err
+	}
 	return project.Write(files)
+}
+
+// interrupted is the error of a run that is to end before it writes anything, nil
+// for one that goes on.
+func interrupted(ctx context.Context) error {
+	if ctx.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("%w: no Go is written", context.Cause(ctx))
 }
 
 func (g *generation) print(c *command.Console, project *compile.Project, changes compile.Changes) error {

@@ -23,6 +23,9 @@ func compileSources(ctx context.Context, r *resolver, c *collector) (*pluginpb.C
 		SourceInfoMode: protocompile.SourceInfoStandard | protocompile.SourceInfoExtraOptionLocations,
 	}
 	files, err := compiler.Compile(ctx, r.sources.names()...)
+	if ctx.Err() != nil {
+		return nil, nil, context.Cause(ctx)
+	}
 	c.add(err)
 	if len(c.found) > 0 {
 		return nil, advise(c.found, r.sources), nil

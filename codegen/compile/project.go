@@ -134,6 +134,7 @@ func (p *Project) readRoots(ctx context.Context, o Options) error {
 	request, diagnostics, err := compileSources(ctx, r, c)
 	p.Diagnostics = append(p.Diagnostics, diagnostics...)
 	p.request, p.unused = request, c.unused
+	s.dropTrees()
 	return err
 }
 
