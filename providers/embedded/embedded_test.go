@@ -23,7 +23,7 @@ func openAt(t *testing.T, path string, cfg Config, in internals) *store {
 		t.Fatalf("opening %s: %v", path, err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		if err := s.close(ctx); err != nil {
 			t.Errorf("closing: %v", err)
@@ -107,7 +107,7 @@ func receive(t *testing.T, sub *subscription, most int, within time.Duration, la
 // mustReceive returns exactly so many deliveries.
 func mustReceive(t *testing.T, sub *subscription, count int, lanes ...string) []provider.Delivery {
 	t.Helper()
-	got := receive(t, sub, count, 10*time.Second, lanes...)
+	got := receive(t, sub, count, time.Minute, lanes...)
 	if len(got) != count {
 		t.Fatalf("received %v; want %d deliveries", ids(got), count)
 	}
@@ -238,7 +238,7 @@ func waitFor(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	again := time.NewTicker(5 * time.Millisecond)
 	defer again.Stop()
-	for deadline := time.Now().Add(10 * time.Second); !so(); <-again.C {
+	for deadline := time.Now().Add(time.Minute); !so(); <-again.C {
 		if time.Now().After(deadline) {
 			t.Fatalf("waited in vain for %s", what)
 		}

@@ -125,6 +125,9 @@ func (s *store) openLocked(ctx context.Context) (*sql.Conn, error) {
 	defer turn.leave()
 	db, conn, err := openWriter(ctx, s.path, s.cfg, s.in)
 	s.db = db
+	if err != nil && ctx.Err() != nil {
+		err = fmt.Errorf("embedded file %s: the disk took longer than %s; give Config.OpenWait more time: %w", s.path, s.cfg.OpenWait, err)
+	}
 	return conn, err
 }
 

@@ -46,11 +46,11 @@ func TestProvider(t *testing.T) {
 func openForSuite(path string) (*provider.Provider, error) {
 	// Long enough to publish all that one reservation has on a busy machine: a
 	// promoter that is late is another's to follow, and its jobs run twice.
-	return Open(path, Config{PromotionLease: 5 * time.Second})
+	return Open(path, Config{PromotionLease: 5 * time.Second, OpenWait: time.Minute})
 }
 
 func bindQueue(path, queue string, n int) error {
-	p, err := Open(path, Config{Bounds: map[string]int{queue: n}})
+	p, err := Open(path, Config{Bounds: map[string]int{queue: n}, OpenWait: time.Minute})
 	if err != nil {
 		return err
 	}

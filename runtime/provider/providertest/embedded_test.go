@@ -14,7 +14,7 @@ import (
 func TestMain(m *testing.M) { Main(m, openMutant) }
 
 func openFile(path string) (*provider.Provider, error) {
-	return embedded.Open(path, embedded.Config{})
+	return embedded.Open(path, embedded.Config{OpenWait: time.Minute}) // a disk may be busy
 }
 
 // TestKill runs the checks that kill processes, on a provider whose storage
