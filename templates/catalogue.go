@@ -94,7 +94,7 @@ func (s Service) MarkdownTable() string {
 	var b strings.Builder
 	for i, row := range s.rows("–") {
 		for j := range row {
-			row[j] = cell(row[j])
+			row[j] = plain(row[j])
 		}
 		b.WriteString("| " + strings.Join(row, " | ") + " |\n")
 		if i == 0 {

@@ -18,8 +18,9 @@ var files embed.FS
 func render(w io.Writer, name string, data any) error {
 	t, err := template.New("").Funcs(template.FuncMap{
 		"join":  strings.Join,
-		"line":  oneLine,
-		"cell":  cell,
+		"plain": plain,
+		"code":  code,
+		"label": label,
 		"lines": func(s string) []string { return strings.Split(strings.TrimSpace(s), "\n") },
 	}).ParseFS(files, "files/"+name)
 	if err != nil {
@@ -33,7 +34,21 @@ func oneLine(s string) string {
 	return strings.Join(strings.Fields(s), " ")
 }
 
-// cell makes text fit for a cell of a Markdown table.
-func cell(s string) string {
-	return strings.ReplaceAll(oneLine(s), "|", `\|`)
+// plain makes one line of a text that Markdown shows as it is, in a cell of a table
+// too.
+func plain(s string) string {
+	return strings.NewReplacer(`\`, `\\`, "`", "\\`", `*`, `\*`, `[`, `\[`, `]`, `\]`, `<`, `\<`, `|`, `\|`).Replace(oneLine(s))
+}
+
+// code makes code of a text in Markdown. What has a backtick stands between two.
+func code(s string) string {
+	if strings.Contains(s, "`") {
+		return "`` " + s + " ``"
+	}
+	return "`" + s + "`"
+}
+
+// label makes a text stand for itself in a label of mermaid.
+func label(s string) string {
+	return strings.NewReplacer(`#`, "#35;", `"`, "#quot;", "`", "#96;", `<`, "#lt;", `>`, "#gt;").Replace(s)
 }

@@ -110,3 +110,34 @@ func graph(edges string) templates.Graph {
 	}
 	return g.Finish()
 }
+
+// Names, queues and keys may hold any printable character.
+func TestOddTextStandsForItself(t *testing.T) {
+	t.Parallel()
+	const odd = "a|<b>`*c*\"[d]\\#"
+	task := templates.Task{RPC: "s.Tasks.A", Name: odd, Short: "A", Options: options("queue", odd, "max_attempts", "1", "timeout", "1m", "dedupe_for", "done"),
+		Aliases: []string{odd}, Dedupe: odd, Owner: odd, Make: odd, Run: "Run."}
+	var page strings.Builder
+	catalogue := templates.Catalogue{Services: []templates.Service{{Name: "s.Tasks", Place: "p", Package: "p", Owner: odd, Tasks: []templates.Task{task}}}}
+	if err := catalogue.Markdown(&page); err != nil {
+		t.Fatal(err)
+	}
+	const plain = "a\\|\\<b>\\`\\*c\\*\"\\[d\\]\\\\#"
+	for _, want := range []string{
+		"| A | " + plain + " | once, 1m | " + plain + " until done | " + plain + ", " + plain + " | " + plain + " |\n",
+		"Owner: " + plain + ".\n",
+		"\n" + plain + " Run.\n",
+		"- Name on the wire: `` " + odd + " ``; also accepted: `` " + odd + " ``\n",
+	} {
+		if !strings.Contains(page.String(), want) {
+			t.Errorf("the page has no %q:\n%s", want, page.String())
+		}
+	}
+	var graph strings.Builder
+	if err := (templates.Graph{Tasks: []templates.Node{{RPC: "s.Tasks.A", Service: "s.Tasks", Queue: odd}}}).Mermaid(&graph); err != nil {
+		t.Fatal(err)
+	}
+	if want := `s_Tasks_A["A<br/>a|#lt;b#gt;#96;*c*#quot;[d]\#35;"]`; !strings.Contains(graph.String(), want) {
+		t.Errorf("the graph has no %q:\n%s", want, graph.String())
+	}
+}
