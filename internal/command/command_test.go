@@ -54,13 +54,14 @@ func TestRun(t *testing.T) {
 		"--from=me dead say hello -loud":   {"dead say true me hello\n", "", 0},
 		"dead whisper -from you -loud a b": {"dead whisper true you a b\n", "", 0},
 		"say":                              {"", "shop say: say what?\nusage: shop say [flags] [WORD…]\nMore: shop help say\n", 2},
+		"say a ":                           {"", "shop say: an argument is empty: is a variable of the shell not set?\nusage: shop say [flags] [WORD…]\nMore: shop help say\n", 2},
 		"say fail":                         {"", "shop say: it failed\n", 1},
 		"sya":                              {"", "shop: there is no command \"sya\"; did you mean \"say\"?\nAll commands: shop help\n", 2},
 		"dead sya":                         {"", "shop: there is no command \"dead sya\"; did you mean \"dead say\"?\nAll commands: shop help\n", 2},
 		"daed say":                         {"", "shop: there is no command \"daed say\"; did you mean \"dead say\"?\nAll commands: shop help\n", 2},
 		"-form me say hello":               {"", "shop: flag provided but not defined: -form\nAll commands: shop help\n", 2},
 	} {
-		stdout, stderr, code := run(strings.Fields(line)...)
+		stdout, stderr, code := run(strings.Split(line, " ")...)
 		if stdout != want.stdout || stderr != want.stderr || code != want.code {
 			t.Errorf("shop %s: %d\n%s%s\nwant %d\n%s%s", line, code, stdout, stderr, want.code, want.stdout, want.stderr)
 		}

@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/backstage-go/backstage/codegen"
@@ -130,6 +131,8 @@ func (p *Program) run(ctx context.Context, c *Console, cmd *Command, args []stri
 		return p.fail(c, cmd, &UsageError{err.Error()})
 	case len(operands) > 0 && cmd.Operands == "":
 		return p.fail(c, cmd, Usagef("it takes no %q", operands[0]))
+	case slices.Contains(operands, ""):
+		return p.fail(c, cmd, Usagef("an argument is empty: is a variable of the shell not set?"))
 	}
 	if p.Check != nil {
 		if err := p.Check(set); err != nil {
