@@ -21,7 +21,8 @@
 //	1  the schemas have errors, or there is what was searched for (vet -strict,
 //	   generate -check)
 //	2  wrong usage
-//	3  it could not be done: no go.mod, a file that cannot be read or written
+//	3  it could not be done: no go.mod, a file that cannot be read or written,
+//	   a signal that ended it
 //
 // # JSON
 //

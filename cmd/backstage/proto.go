@@ -40,65 +40,72 @@ protoc -I proto --go_out=. --backstage_out=. proto/shop/v1/shop_tasks.proto`,
 				if len(operands) != 1 {
 					return command.Usagef("it takes one folder, the one that your schemas are imported from")
 				}
-				return writeSchemas(c, *dir, operands[0], *force)
+				copies, err := copiesToWrite(*dir, operands[0])
+				if err != nil {
+					return err
+				}
+				if err := copies.differing(operands[0]); err != nil && !*force {
+					return err
+				}
+				return copies.write(c)
 			}
 		},
 	}
 }
 
-// writeSchemas writes all of Backstage's schemas, or none if one would be
-// overwritten.
-func writeSchemas(c *command.Console, dir, root string, force bool) error {
-	var names, differing []string
+// A schemaCopy is one of Backstage's schemas below a folder of the user's.
+type schemaCopy struct {
+	// disk is where it belongs, shown how that is printed.
+	disk, shown string
+	text        []byte
+	// exists says that another content is there.
+	exists bool
+}
+
+type schemaCopies []schemaCopy
+
+// copiesToWrite returns the schemas that are not below a folder as they should be.
+func copiesToWrite(dir, root string) (schemaCopies, error) {
+	var out schemaCopies
 	err := fs.WalkDir(schema.Files, ".", func(name string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
 		}
-		same, exists, err := compared(within(dir, root, name), name)
-		if err != nil || same {
+		text, err := fs.ReadFile(schema.Files, name)
+		if err != nil {
 			return err
 		}
-		names = append(names, name)
-		if exists {
-			differing = append(differing, filepath.Join(root, filepath.FromSlash(name)))
+		disk := within(dir, root, name)
+		have, err := os.ReadFile(disk)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+		if err != nil || !bytes.Equal(have, text) {
+			out = append(out, schemaCopy{disk, filepath.Join(root, filepath.FromSlash(name)), text, err == nil})
 		}
 		return nil
 	})
-	if err != nil {
-		return err
-	}
-	if len(differing) > 0 && !force {
-		return fmt.Errorf("%s is there with other content; overwrite with: backstage proto -f %s", differing[0], root)
-	}
-	for _, name := range names {
-		if err := writeSchema(within(dir, root, name), name); err != nil {
-			return err
+	return out, err
+}
+
+// differing is an error if a file with other content would be overwritten.
+func (copies schemaCopies) differing(root string) error {
+	for _, one := range copies {
+		if one.exists {
+			return fmt.Errorf("%s is there with other content; overwrite with: backstage proto -f %s", one.shown, root)
 		}
-		fmt.Fprintln(c.Out, "wrote", filepath.Join(root, filepath.FromSlash(name)))
 	}
 	return nil
 }
 
-// compared says whether a copy of a schema is as it should be, and whether it is
-// there at all.
-func compared(disk, name string) (same, exists bool, err error) {
-	want, err := fs.ReadFile(schema.Files, name)
-	if err != nil {
-		return false, false, err
+func (copies schemaCopies) write(c *command.Console) error {
+	for _, one := range copies {
+		if err := writeFile(one.disk, one.text); err != nil {
+			return err
+		}
+		fmt.Fprintln(c.Out, "wrote", one.shown)
 	}
-	have, err := os.ReadFile(disk)
-	if errors.Is(err, fs.ErrNotExist) {
-		return false, false, nil
-	}
-	return bytes.Equal(have, want), true, err
-}
-
-func writeSchema(disk, name string) error {
-	text, err := fs.ReadFile(schema.Files, name)
-	if err != nil {
-		return err
-	}
-	return writeFile(disk, text)
+	return nil
 }
 
 // writeFile writes a file, and the folders to it.
