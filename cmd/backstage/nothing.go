@@ -19,9 +19,13 @@ func withoutTasks(project *compile.Project) []nothing {
 	if project.Tasks == nil {
 		return nil
 	}
-	has := map[string]bool{}
+	has, empty := map[string]bool{}, map[string]string{}
 	for _, s := range project.Tasks.Services {
-		has[s.File.Desc.Path()] = true
+		if path := s.File.Desc.Path(); len(s.Tasks) > 0 {
+			has[path] = true
+		} else {
+			empty[path] = string(s.FullName.Name())
+		}
 	}
 	services := servicesOf(project)
 	var out []nothing
@@ -29,16 +33,19 @@ func withoutTasks(project *compile.Project) []nothing {
 		if !has[name] {
 			out = append(out, nothing{
 				Schema: project.Locate(codegen.Position{File: name}).File,
-				Why:    why(services[name]),
+				Why:    why(services[name], empty[name]),
 			})
 		}
 	}
 	return out
 }
 
-func why(services []string) string {
-	if len(services) == 0 {
+func why(services []string, empty string) string {
+	switch {
+	case len(services) == 0:
 		return "it declares no service"
+	case empty != "":
+		return fmt.Sprintf("task service %s has no rpc", empty)
 	}
 	return fmt.Sprintf("%s: no (backstage.v1.defaults) on a service, and no (backstage.v1.task) on an rpc",
 		strings.Join(services, ", "))
