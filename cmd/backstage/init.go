@@ -105,12 +105,12 @@ func (p *project) findModule() (*goMod, error) {
 		return nil, err
 	}
 	switch {
-	case p.module == mod.path() || p.module == "" && mod.path() != modulePath:
+	case p.module == mod.Path || p.module == "" && mod.Path != modulePath:
 		return mod, nil
 	case p.module == "":
 		return nil, command.Usagef("%s is in Backstage's own module; name a module for the project: -module example.com/shop", p.shown)
-	case mod.dir == p.dir:
-		return nil, command.Usagef("-module %s: %s is in module %s already", p.module, p.shown, mod.path())
+	case mod.Dir == p.dir:
+		return nil, command.Usagef("-module %s: %s is in module %s already", p.module, p.shown, mod.Path)
 	}
 	return nil, nil
 }
@@ -132,7 +132,7 @@ func (p *project) named() error {
 
 // write writes all files, or none if one is in the way.
 func (p *project) write(c *command.Console, mod *goMod) error {
-	files, err := templates.Project{Name: p.name, Package: mod.importPath(p.dir)}.Files()
+	files, err := templates.Project{Name: p.name, Package: mod.ImportPath(p.dir)}.Files()
 	if err != nil {
 		return err
 	}
@@ -203,7 +203,7 @@ func (p *project) fetch(ctx context.Context, c *command.Console, mod *goMod) (bo
 		return false, nil
 	}
 	cmd := exec.CommandContext(ctx, "go", "mod", "tidy")
-	cmd.Dir = mod.dir
+	cmd.Dir = mod.Dir
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return false, fmt.Errorf("the project is written, but go mod tidy failed: %w\n%s", err, out)
 	}

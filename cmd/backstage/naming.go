@@ -57,9 +57,9 @@ func (p *project) anotherFolder(mod *goMod) string {
 	if err != nil {
 		cwd = p.dir
 	}
-	free := filepath.Join(mod.dir, "cmd", p.name)
+	free := filepath.Join(mod.Dir, "cmd", p.name)
 	for n := 2; exists(free); n++ {
-		free = filepath.Join(mod.dir, "cmd", fmt.Sprint(p.name, n))
+		free = filepath.Join(mod.Dir, "cmd", fmt.Sprint(p.name, n))
 	}
 	if rel, err := filepath.Rel(cwd, free); err == nil {
 		return rel

@@ -44,7 +44,7 @@ func bufRoots(dir string, m *module) (*roots, error) {
 	if text == nil || err != nil {
 		return nil, err
 	}
-	out := &roots{whole: at == m.dir}
+	out := &roots{whole: at == m.Dir}
 	return out, out.addBuf(dir, text, at, m)
 }
 
@@ -54,7 +54,7 @@ func workRoots(dir string, text []byte, at string, m *module) (*roots, error) {
 	if err := yaml.Unmarshal(text, &work); err != nil {
 		return nil, fmt.Errorf("%s: %w", filepath.Join(at, "buf.work.yaml"), err)
 	}
-	out := &roots{whole: at == m.dir}
+	out := &roots{whole: at == m.Dir}
 	for _, d := range work.Directories {
 		folder := filepath.Join(at, d)
 		text, err := os.ReadFile(filepath.Join(folder, "buf.yaml"))

@@ -67,7 +67,7 @@ func nearest(dir string, m *module, name string) ([]byte, string, error) {
 		if !errors.Is(err, fs.ErrNotExist) {
 			return nil, "", err
 		}
-		if at == m.dir || !within(m.dir, at) {
+		if at == m.Dir || !within(m.Dir, at) {
 			return nil, "", nil
 		}
 	}

@@ -32,13 +32,13 @@ func requestOfSet(name string, m *module) (*pluginpb.CodeGeneratorRequest, error
 		}
 		have[f.GetName()] = true
 		importPath, _, _ := strings.Cut(f.GetOptions().GetGoPackage(), ";")
-		if importPath == m.path || strings.HasPrefix(importPath, m.path+"/") {
+		if importPath == m.Path || strings.HasPrefix(importPath, m.Path+"/") {
 			request.FileToGenerate = append(request.FileToGenerate, f.GetName())
 			request.SourceFileDescriptors = append(request.SourceFileDescriptors, f)
 		}
 	}
 	if len(request.FileToGenerate) == 0 {
-		return nil, fmt.Errorf("%s has no schema whose go_package is in module %s", name, m.path)
+		return nil, fmt.Errorf("%s has no schema whose go_package is in module %s", name, m.Path)
 	}
 	return request, nil
 }

@@ -70,8 +70,8 @@ func (c *goPackageChecker) check(f *descriptorpb.FileDescriptorProto, generate b
 		complain("the imported schema has no go_package, so its Go package is not known")
 	case badImportPath(importPath) != "":
 		complain("go_package: %q is no import path of Go: %s; write", importPath, badImportPath(importPath))
-	case generate && importPath != c.module.path && !strings.HasPrefix(importPath, c.module.path+"/"):
-		complain("go_package: %s is outside of module %s; write", importPath, c.module.path)
+	case generate && importPath != c.module.Path && !strings.HasPrefix(importPath, c.module.Path+"/"):
+		complain("go_package: %s is outside of module %s; write", importPath, c.module.Path)
 	default:
 		c.consistent(importPath, name, pos)
 		if generate {
@@ -142,10 +142,10 @@ func (c *goPackageChecker) paste(f *descriptorpb.FileDescriptorProto) string {
 		return ""
 	}
 	beside := strings.TrimSuffix(filepath.ToSlash(s.disk), "/"+s.name)
-	if beside != filepath.ToSlash(c.module.dir) {
+	if beside != filepath.ToSlash(c.module.Dir) {
 		beside = path.Dir(beside)
 	}
-	importPath := path.Join(c.module.importPath(filepath.FromSlash(beside)), "gen", path.Dir(s.name))
+	importPath := path.Join(c.module.ImportPath(filepath.FromSlash(beside)), "gen", path.Dir(s.name))
 	return fmt.Sprintf("option go_package = \"%s;%s\";", importPath, packageName(f.GetPackage(), importPath))
 }
 

@@ -12,7 +12,7 @@ import (
 // infer finds the roots by the rule that a schema of package shop.orders.v1 lies
 // in a folder shop/orders/v1 below its root.
 func (r *roots) infer(dir string, m *module) (codegen.Diagnostics, error) {
-	files, err := findSchemas(m.dir, r.importDirs())
+	files, err := findSchemas(m.Dir, r.importDirs())
 	if err != nil {
 		return nil, err
 	}
@@ -25,7 +25,7 @@ func (r *roots) infer(dir string, m *module) (codegen.Diagnostics, error) {
 		}
 		pkg := packageOf(string(text))
 		rootDir, ok := minusPackage(filepath.Dir(file), pkg)
-		if !ok || pkg == "" || !within(m.dir, rootDir) {
+		if !ok || pkg == "" || !within(m.Dir, rootDir) {
 			misfits = append(misfits, odd{file, pkg})
 			continue
 		}

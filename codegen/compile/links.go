@@ -40,7 +40,7 @@ func (p *Project) behindLinks() (codegen.Diagnostics, error) {
 
 // withoutSchemas is the error of a module in which no schema is found.
 func (p *Project) withoutSchemas() error {
-	text := fmt.Sprintf("no schema (*.proto) in module %s%s; ", p.module.path, searchedIn(p.roots, p.cwd))
+	text := fmt.Sprintf("no schema (*.proto) in module %s%s; ", p.module.Path, searchedIn(p.roots, p.cwd))
 	if links, err := p.schemaLinks(p.Dir); err == nil && len(links) > 0 {
 		link := relative(p.cwd, links[0])
 		return fmt.Errorf("%s%s is a symbolic link to a folder with schemas, which is followed when it is named: -root %s", text, link, link)

@@ -4,55 +4,38 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
-	"path"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/mod/modfile"
+
+	"github.com/backstage-go/backstage/codegen/gomod"
 )
 
 // A module is the Go module whose schemas are compiled.
-type module struct {
-	dir  string
-	path string
-	file *modfile.File
-}
+type module struct{ gomod.Module }
 
 // findModule reads the nearest go.mod at or above a folder.
 func findModule(dir string) (*module, error) {
-	for at := dir; ; at = filepath.Dir(at) {
-		name := filepath.Join(at, "go.mod")
-		text, err := os.ReadFile(name)
-		if errors.Is(err, fs.ErrNotExist) {
-			if at == filepath.Dir(at) {
-				return nil, fmt.Errorf("no go.mod at or above %s; write a first project with: backstage init shop (or start an empty module with: go mod init example.com/shop)", dir)
-			}
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		file, err := modfile.ParseLax(name, text, nil)
-		if err != nil {
-			return nil, err
-		}
-		if file.Module == nil {
-			return nil, fmt.Errorf("%s names no module", name)
-		}
-		return &module{dir: at, path: file.Module.Mod.Path, file: file}, nil
+	found, err := gomod.Find(dir, modfile.ParseLax)
+	if err != nil {
+		return nil, err
 	}
+	if found == nil {
+		return nil, fmt.Errorf("no go.mod at or above %s; write a first project with: backstage init shop (or start an empty module with: go mod init example.com/shop)", dir)
+	}
+	return &module{*found}, nil
 }
 
 // owns says whether a folder is part of the module: inside it, and not in a
 // nested module.
 func (m *module) owns(dir string) bool {
-	if !within(m.dir, dir) {
+	if !within(m.Dir, dir) {
 		return false
 	}
-	for at := dir; at != m.dir; at = filepath.Dir(at) {
+	for at := dir; at != m.Dir; at = filepath.Dir(at) {
 		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
 			return false
 		}
@@ -60,19 +43,10 @@ func (m *module) owns(dir string) bool {
 	return true
 }
 
-// importPath is the path by which Go imports a folder of the module.
-func (m *module) importPath(dir string) string {
-	rel, err := filepath.Rel(m.dir, dir)
-	if err != nil {
-		return m.path
-	}
-	return path.Join(m.path, filepath.ToSlash(rel))
-}
-
 // outFile returns where a generated file goes, which protoc names by the import
 // path of its package, and false when that is not in the module.
 func (m *module) outFile(name string) (string, bool) {
-	rest, ok := strings.CutPrefix(name, m.path+"/")
+	rest, ok := strings.CutPrefix(name, m.Path+"/")
 	return rest, ok
 }
 
@@ -80,7 +54,7 @@ func (m *module) outFile(name string) (string, bool) {
 // module requires.
 func (m *module) dependency(ctx context.Context, want string) (string, error) {
 	longest := ""
-	for _, r := range m.file.Require {
+	for _, r := range m.File.Require {
 		mod := r.Mod.Path
 		if (want == mod || strings.HasPrefix(want, mod+"/")) && len(mod) > len(longest) {
 			longest = mod
@@ -99,7 +73,7 @@ func (m *module) dependency(ctx context.Context, want string) (string, error) {
 func (m *module) goList(ctx context.Context, mod string) (string, error) {
 	for _, args := range [][]string{{"mod", "download", mod}, {"list", "-m", "-f", "{{.Dir}}", mod}} {
 		cmd := exec.CommandContext(ctx, "go", args...)
-		cmd.Dir = m.dir
+		cmd.Dir = m.Dir
 		out, err := cmd.Output()
 		if err != nil && args[0] == "list" {
 			return "", fmt.Errorf("go list -m %s: %w%s", mod, err, stderrOf(err))

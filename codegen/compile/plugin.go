@@ -119,7 +119,7 @@ func place(files []File, m *module) ([]File, error) {
 		name, ok := m.outFile(f.Name)
 		switch {
 		case !ok || !filepath.IsLocal(filepath.FromSlash(name)):
-			errs = append(errs, fmt.Errorf("generated file %s is not in module %s", f.Name, m.path))
+			errs = append(errs, fmt.Errorf("generated file %s is not in module %s", f.Name, m.Path))
 		case seen[name]:
 			errs = append(errs, fmt.Errorf("generated file %s is generated twice", name))
 		}

@@ -9,6 +9,8 @@ import (
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
+
+	"github.com/backstage-go/backstage/codegen/gomod"
 )
 
 func TestGeneratorsAreCheckedAsProtocChecksThem(t *testing.T) {
@@ -87,7 +89,7 @@ func editionsAndOptional() *pluginpb.CodeGeneratorRequest {
 
 func TestGeneratedFilesStayInTheModuleAndAreGeneratedOnce(t *testing.T) {
 	t.Parallel()
-	m := &module{path: "example.com/shop"}
+	m := &module{gomod.Module{Path: "example.com/shop"}}
 	for name, test := range map[string]struct {
 		files []string
 		want  string

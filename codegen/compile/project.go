@@ -68,7 +68,7 @@ func Load(ctx context.Context, o Options) (*Project, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &Project{Dir: m.dir, cwd: cwd, module: m, roots: &roots{}}
+	p := &Project{Dir: m.Dir, cwd: cwd, module: m, roots: &roots{}}
 	if o.DescriptorSet != "" {
 		err = p.readSet(o.DescriptorSet)
 	} else {

@@ -84,7 +84,7 @@ func generatedRoots(ctx context.Context, o Options, dir string, m *module) (*roo
 	if err != nil {
 		return nil, nil, err
 	}
-	out := &roots{whole: c == nil || at == m.dir}
+	out := &roots{whole: c == nil || at == m.Dir}
 	if c != nil {
 		if err := out.addImports(ctx, c.Imports, at, m); err != nil {
 			return nil, nil, err

@@ -103,7 +103,7 @@ func isOurs(name string, m *module) bool {
 	if _, err := schema.Files.Open(name); err != nil {
 		return false
 	}
-	return m.path != "github.com/backstage-go/backstage"
+	return m.Path != "github.com/backstage-go/backstage"
 }
 
 // parse builds the syntax tree and checks what can be checked on it alone.
