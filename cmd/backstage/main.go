@@ -8,11 +8,13 @@ import (
 	"runtime/debug"
 	"strings"
 	"syscall"
+
+	"github.com/backstage-go/backstage/codegen"
 )
 
 func main() {
-	if isPlugin(os.Args[0]) {
-		runPlugin()
+	if isPlugin(os.Args[0]) { // for those who have this program under that name
+		codegen.RunPlugin()
 		return
 	}
 	collectLess()

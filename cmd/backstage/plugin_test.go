@@ -13,13 +13,14 @@ import (
 	"google.golang.org/protobuf/types/descriptorpb"
 	"google.golang.org/protobuf/types/pluginpb"
 
+	"github.com/backstage-go/backstage/codegen"
 	"github.com/backstage-go/backstage/codegen/compile"
 )
 
 // TestMain lets the test program be the plugin, when it is called by that name.
 func TestMain(m *testing.M) {
 	if isPlugin(os.Args[0]) {
-		runPlugin()
+		codegen.RunPlugin()
 		return
 	}
 	os.Exit(m.Run())

@@ -13,8 +13,6 @@ import (
 	"os"
 	"runtime/debug"
 
-	"google.golang.org/protobuf/compiler/protogen"
-
 	"github.com/backstage-go/backstage/codegen"
 )
 
@@ -29,7 +27,7 @@ func main() {
 	if answered(os.Stdout, os.Args[1:]) {
 		return
 	}
-	protogen.Options{ParamFunc: unknown}.Run(codegen.Generate)
+	codegen.RunPlugin()
 }
 
 // answered answers what people ask on the command line, before protogen says
@@ -55,9 +53,4 @@ func version() string {
 		return "(devel)"
 	}
 	return info.Main.Version
-}
-
-// unknown refuses every parameter that protogen itself does not know.
-func unknown(name, _ string) error {
-	return fmt.Errorf("unknown parameter %q", name)
 }
