@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"crypto/rand"
 	"errors"
 	"fmt"
@@ -81,10 +82,14 @@ func newMaking[M proto.Message](task Task[M], in M) *making {
 		if err != nil {
 			m.fail(inKey(err, task.Name, "ordering_key"))
 		}
-		m.job.OrderingKey = key
+		m.job.OrderingKey = cmp.Or(key, emptyOrderingKey)
 	}
 	return m
 }
+
+// emptyOrderingKey stands for a key all of whose fields may be empty and are: with
+// none the job would have no order. No value makes it, because values are escaped.
+const emptyOrderingKey = "%"
 
 func (m *making) setHeader(key, value string) error {
 	if err := checkText("Header", key); err != nil {

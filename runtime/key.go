@@ -69,6 +69,8 @@ func JoinKey(parts ...KeyPart) (string, error) {
 		case part.literal:
 			b.WriteString(part.text)
 			separated = separated || strings.ContainsFunc(part.text, isSeparator)
+		case !utf8.ValidString(part.text):
+			return "", errors.New("the key is not valid UTF-8")
 		default:
 			if !separated {
 				b.WriteByte(',')
@@ -77,11 +79,7 @@ func JoinKey(parts ...KeyPart) (string, error) {
 			separated = false
 		}
 	}
-	key := b.String()
-	if !utf8.ValidString(key) {
-		return "", errors.New("the key is not valid UTF-8")
-	}
-	return boundKey(key), nil
+	return boundKey(b.String()), nil
 }
 
 func boundKey(key string) string {

@@ -92,8 +92,10 @@ func TestEmptyKeyFieldIsAnError(t *testing.T) {
 	if !errors.As(err, &empty) || empty.Field != "customer.id" {
 		t.Errorf("error %v, want an *EmptyKeyError that names the path", err)
 	}
-	if _, err := backstage.JoinKey(backstage.KeyField("f", "\xff", true)); err == nil {
-		t.Error("a key that is no text is accepted")
+	for _, value := range []string{"\xff", "\xff/"} {
+		if k, err := backstage.JoinKey(backstage.KeyField("f", value, true)); err == nil {
+			t.Errorf("%q, which is no text, makes key %q", value, k)
+		}
 	}
 }
 

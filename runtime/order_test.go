@@ -91,3 +91,26 @@ func TestUnorderedProviderRefusesKeys(t *testing.T) {
 		}
 	})
 }
+
+// TestJobsWhoseKeyIsEmptyAreInOrderToo: a template of fields that may be empty has
+// one key for all jobs in which they are, and no value makes that key.
+func TestJobsWhoseKeyIsEmptyAreInOrderToo(t *testing.T) {
+	t.Parallel()
+	optional := task("a", func(t *backstage.Task[*text]) {
+		t.OrderingKey = func(in *text) (string, error) {
+			return backstage.JoinKey(backstage.KeyField("value", in.GetValue(), true))
+		}
+	})
+	empty := job(optional, "").OrderingKey()
+	if empty == "" || empty != job(optional, "").OrderingKey() {
+		t.Errorf("the key of an empty field is %q, want one that orders", empty)
+	}
+	for _, value := range []string{"%", "a", " "} {
+		if key := job(optional, value).OrderingKey(); key == empty {
+			t.Errorf("%q has the key of an empty field, %q", value, key)
+		}
+	}
+	if key := job(task("a"), "").OrderingKey(); key != "" {
+		t.Errorf("a task without ordering key has %q", key)
+	}
+}
