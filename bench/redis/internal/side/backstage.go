@@ -5,7 +5,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
-	"github.com/backstage-go/backstage/providers"
+	"github.com/backstage-go/backstage/providers/redisstreams"
 	"github.com/backstage-go/backstage/runtime"
 	"github.com/backstage-go/backstage/runtime/provider"
 
@@ -16,7 +16,9 @@ import (
 
 // Open opens the provider that is measured, on a server.
 func Open(ctx context.Context, options *redis.Options) (*provider.Provider, error) {
-	return providers.Open(ctx, "redis://"+options.Addr)
+	return redisstreams.Open(ctx, redisstreams.Config{
+		Options: &redis.UniversalOptions{Addrs: []string{options.Addr}, Dialer: options.Dialer},
+	})
 }
 
 type backstageSide struct {
