@@ -43,7 +43,7 @@ func watch(t *testing.T, stats provider.Stats, long time.Duration, words ...stri
 
 func TestWatchDrawsAgainAndAgain(t *testing.T) {
 	t.Parallel()
-	for flag, want := range map[string]int{"-watch": 5, "-watch=1s": 10, "-watch=true": 5, "-watch=1m": 1, "-watch=5": 2, "-watch=0.5": 19, "-watch=false": 1} {
+	for flag, want := range map[string]int{"-watch": 5, "-watch=1s": 10, "-watch=true": 5, "-watch=1m": 1, "-watch=5": 2, "-watch=0.6": 16, "-watch=false": 1} {
 		synctest.Test(t, func(t *testing.T) {
 			stdout, stderr, code := watch(t, unknowing{}, 9500*time.Millisecond, flag)
 			if got := strings.Count(stdout, "mail "); got != want || stderr != "" || code != 0 {
