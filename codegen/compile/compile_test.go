@@ -342,6 +342,26 @@ func writeSet(t *testing.T, name string, set *descriptorpb.FileDescriptorSet) {
 	}
 }
 
+func TestCommentsOfDescriptorSetsAreNotObeyedEither(t *testing.T) {
+	t.Parallel()
+	dir := inModule(t, map[string]string{"proto/a/v1/a_tasks.proto": "// A comment.\n" + schemaOf("a.v1", "ATasks")})
+	set := &descriptorpb.FileDescriptorSet{File: proto.CloneOf(mustLoad(t, compile.Options{Dir: dir}).Request()).ProtoFile}
+	for _, loc := range set.File[len(set.File)-1].SourceCodeInfo.Location {
+		if loc.LeadingComments != nil {
+			loc.LeadingComments = proto.String("go:generate touch x\n go:embed is a word here,\nexport a verb and\nline a noun\n")
+		}
+	}
+	writeSet(t, filepath.Join(dir, "image.binpb"), set)
+	project, err := compile.Load(t.Context(), compile.Options{Dir: dir, DescriptorSet: "image.binpb"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := "a/v1/a_tasks.proto:2:1: a comment that Go would take for a directive, \"go:generate\"; put other words in front of it"
+	if got := project.Diagnostics.Error(); got != want {
+		t.Errorf("diagnostics\n%s\nwant\n%s", got, want)
+	}
+}
+
 func TestDescriptorSetsThatCannotBeUsedSaySo(t *testing.T) {
 	t.Parallel()
 	for name, test := range map[string]struct {

@@ -1,11 +1,13 @@
 package compile
 
 import (
+	"cmp"
 	"fmt"
 	"regexp"
 	"strings"
 
 	"github.com/bufbuild/protocompile/ast"
+	"google.golang.org/protobuf/types/descriptorpb"
 
 	"github.com/backstage-go/backstage/codegen"
 )
@@ -25,14 +27,16 @@ func (s *source) directives() codegen.Diagnostics {
 	return out
 }
 
-// directiveFinder finds what Go would obey in a line of a comment. A block
-// comment's lines may begin with spaces and a star, which protoc drops.
-type directiveFinder struct{ build, others *regexp.Regexp }
+// directiveFinder finds what Go would obey in a line of a comment. protoc drops the
+// spaces and the star that a block comment's lines may begin with, so behind spaces
+// alone there is a directive, too; but there words like export begin a sentence.
+type directiveFinder struct{ build, others, indented *regexp.Regexp }
 
 func newDirectiveFinder() directiveFinder {
 	return directiveFinder{
-		build:  regexp.MustCompile(`^[\s*]*(\+build)\s`),
-		others: regexp.MustCompile(`^(?:\s*\*)?(go:[a-z0-9]\S*|line|export|extern|#?cgo)(?:\s|$)`),
+		build:    regexp.MustCompile(`^[\s*]*(\+build)\s`),
+		others:   regexp.MustCompile(`^(?:\s*\*)?(go:[a-z0-9]\S*|line|export|extern|#?cgo)(?:\s|$)`),
+		indented: regexp.MustCompile(`^\s+(?:(go:[a-z0-9]\S*)\s|(line)\s.*:\d+\s*$)`),
 	}
 }
 
@@ -41,6 +45,9 @@ func (find directiveFinder) inComment(tree *ast.FileNode, c ast.Comment) codegen
 	start := span(tree.ItemInfo(c.AsItem()))
 	for i, line := range strings.Split(commentBody(c.RawText()), "\n") {
 		word := find.inLine(line)
+		if word == "" && i > 0 {
+			word = firstGroup(find.indented, line+" ")
+		}
 		if word == "" {
 			continue
 		}
@@ -48,13 +55,36 @@ func (find directiveFinder) inComment(tree *ast.FileNode, c ast.Comment) codegen
 		if i > 0 {
 			pos = codegen.Position{File: start.File, Line: start.Line + i, Column: 1}
 		}
-		out = append(out, codegen.Diagnostic{
-			Pos:     pos,
-			Near:    strings.TrimSpace(line),
-			Message: fmt.Sprintf("a comment that Go would take for a directive, %q; put a space or other words in front of it", word),
-		})
+		out = append(out, obeyed(pos, strings.TrimSpace(line), word))
 	}
 	return out
+}
+
+// inDescriptor finds the same in a file that comes without its source, where the
+// comments are as Go gets them and words like export may begin a sentence.
+func (find directiveFinder) inDescriptor(file *descriptorpb.FileDescriptorProto) codegen.Diagnostics {
+	var out codegen.Diagnostics
+	for _, loc := range file.GetSourceCodeInfo().GetLocation() {
+		comments := append(loc.LeadingDetachedComments, loc.GetLeadingComments(), loc.GetTrailingComments())
+		for line := range strings.SplitSeq(strings.Join(comments, "\n"), "\n") {
+			word := firstGroup(find.build, line+" ")
+			if word == "" && line == strings.TrimLeft(line, " \t") {
+				word = firstGroup(find.indented, " "+line+" ")
+			}
+			if word != "" {
+				out = append(out, obeyed(spanOf(file.GetName(), loc.Span), "", word))
+			}
+		}
+	}
+	return out
+}
+
+func obeyed(pos codegen.Position, near, word string) codegen.Diagnostic {
+	return codegen.Diagnostic{
+		Pos:     pos,
+		Near:    near,
+		Message: fmt.Sprintf("a comment that Go would take for a directive, %q; put other words in front of it", word),
+	}
 }
 
 func commentBody(raw string) string {
@@ -67,10 +97,13 @@ func commentBody(raw string) string {
 // inLine returns the directive, "" if there is none.
 func (find directiveFinder) inLine(line string) string {
 	line = strings.TrimRight(line, "\r") + " "
-	for _, pattern := range []*regexp.Regexp{find.build, find.others} {
-		if m := pattern.FindStringSubmatch(line); m != nil {
-			return m[1]
-		}
+	return cmp.Or(firstGroup(find.build, line), firstGroup(find.others, line))
+}
+
+// firstGroup returns the first group of a match that is not empty, "" if none.
+func firstGroup(pattern *regexp.Regexp, line string) string {
+	if m := pattern.FindStringSubmatch(line); m != nil {
+		return cmp.Or(m[1:]...)
 	}
 	return ""
 }

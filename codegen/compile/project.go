@@ -90,6 +90,9 @@ func (p *Project) readSet(name string) error {
 	}
 	request, err := requestOfSet(name, p.module)
 	p.request = request
+	for _, f := range request.GetSourceFileDescriptors() {
+		p.Diagnostics = append(p.Diagnostics, newDirectiveFinder().inDescriptor(f)...)
+	}
 	return err
 }
 
