@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/backstage-go/backstage/codegen"
 )
@@ -18,6 +19,7 @@ func (r *roots) infer(dir string, m *module) (codegen.Diagnostics, error) {
 	}
 	type odd struct{ file, pkg string }
 	var misfits []odd
+	var out codegen.Diagnostics
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		if err != nil {
@@ -25,13 +27,16 @@ func (r *roots) infer(dir string, m *module) (codegen.Diagnostics, error) {
 		}
 		pkg := packageOf(string(text))
 		rootDir, ok := minusPackage(filepath.Dir(file), pkg)
+		if pkg == "" && !utf8.Valid(text) { // it may have one, in another encoding
+			out = append(out, (&source{name: relative(dir, file), text: string(text)}).characters()...)
+			continue
+		}
 		if !ok || pkg == "" || !within(m.Dir, rootDir) {
 			misfits = append(misfits, odd{file, pkg})
 			continue
 		}
 		r.addInferred(rootDir, fmt.Sprintf("%s has package %s", relative(dir, file), pkg))
 	}
-	var out codegen.Diagnostics
 	for _, x := range misfits {
 		if !r.covers(x.file) {
 			out = append(out, misfit(relative(dir, x.file), x.pkg))
