@@ -37,7 +37,7 @@ func (s *shop) report(ctx context.Context, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	w := tabwriter.NewWriter(out, 0, 0, 2, ' ', tabwriter.AlignRight)
+	w := tabwriter.NewWriter(out, 8, 0, 2, ' ', tabwriter.AlignRight)
 	row := func(n any, text string) { fmt.Fprintf(w, "%v\t  %s\n", n, text) }
 	row(n.accepted, "orders accepted")
 	row(n.charged, "= charged, each once")
@@ -56,7 +56,7 @@ func (s *shop) report(ctx context.Context, out io.Writer) error {
 	}
 	fmt.Fprintln(out)
 	row(n.retried, "runs after a failed one")
-	row(n.restarted, "second runs: a worker died, or the broker's answer was lost")
+	row(n.restarted, "second runs: a worker or the broker died, or an answer was lost")
 	row(n.recognised, "runs that found their effect done, by the job's id")
 	if err := w.Flush(); err != nil {
 		return err
