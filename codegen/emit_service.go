@@ -55,18 +55,24 @@ func (e *emitter) client() {
 }
 
 func (e *emitter) handler() {
-	var methods, registrations []jen.Code
+	var methods, nothing, registrations []jen.Code
 	for _, t := range e.service.Tasks {
 		methods = append(methods,
 			comment(paragraphs(t.doc(), t.RunWords(), t.deprecation())),
 			jen.Id(t.GoName).Params(e.handleParams(t, true)...).Error())
-		registrations = append(registrations,
-			jen.Id("Register"+t.GoName).Call(jen.Id("worker"), jen.Id("handler").Dot(t.GoName), jen.Id("opts").Op("...")))
+		register := func(handle jen.Code) jen.Code {
+			return jen.Id("Register"+t.GoName).Call(jen.Id("worker"), handle, jen.Id("opts").Op("..."))
+		}
+		nothing = append(nothing, register(jen.Nil()))
+		registrations = append(registrations, register(jen.Id("handler").Dot(t.GoName)))
 	}
+	// A method of a nil interface is a panic already where it is named.
+	missing := jen.If(jen.Id("handler").Op("==").Nil()).Block(append(nothing, jen.Return())...)
 	name := e.service.GoName
 	e.declare(fmt.Sprintf("Handler runs the tasks of %s.", name), jen.Type().Id("Handler").Interface(methods...))
-	e.declare(fmt.Sprintf("Register lets worker run all tasks of %s by handler.", name),
-		jen.Func().Id("Register").Params(worker(), jen.Id("handler").Id("Handler"), registerOptions()).Block(registrations...))
+	e.declare(fmt.Sprintf("Register lets worker run all tasks of %s by handler. A nil handler is an error\nof worker.Run.", name),
+		jen.Func().Id("Register").Params(worker(), jen.Id("handler").Id("Handler"), registerOptions()).
+			Block(append([]jen.Code{missing}, registrations...)...))
 }
 
 // handleParams are the parameters of a handler of a task, with or without

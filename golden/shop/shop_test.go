@@ -5,6 +5,7 @@ package shop_test
 import (
 	"context"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -18,6 +19,7 @@ import (
 	"github.com/backstage-go/backstage/golden/shop/mail/v1/mailtasks"
 	ordersv1 "github.com/backstage-go/backstage/golden/shop/orders/v1"
 	"github.com/backstage-go/backstage/golden/shop/orders/v1/ordertasks"
+	"github.com/backstage-go/backstage/providers/memory"
 	"github.com/backstage-go/backstage/runtime"
 	"github.com/backstage-go/backstage/runtime/backstagetest"
 	"github.com/google/go-cmp/cmp"
@@ -136,6 +138,25 @@ func TestAChainRunsAcrossServicesAndPackages(t *testing.T) {
 			t.Errorf("dead letters: %+v", dead)
 		}
 	})
+}
+
+func TestAServiceWithoutAHandlerIsAnErrorOfRun(t *testing.T) {
+	t.Parallel()
+	p, err := memory.Open(memory.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	worker, err := backstage.NewWorker(p, backstage.WorkerConfig{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	importtasks.Register(worker, nil)
+	err = worker.Run(t.Context())
+	for _, task := range []string{importtasks.ListName, importtasks.ImportName, importtasks.PlainName} {
+		if want := "task " + task + ": the handler is nil"; err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("Run returned %v, want %q in it", err, want)
+		}
+	}
 }
 
 func TestTheSameTaskOfTwoServicesIsTwoTasks(t *testing.T) {

@@ -44,8 +44,13 @@ type Handler interface {
 	Old(ctx context.Context, in *nosyntax.Old) error
 }
 
-// Register lets worker run all tasks of OldTasks by handler.
+// Register lets worker run all tasks of OldTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterOld(worker, nil, opts...)
+		return
+	}
 	RegisterOld(worker, handler.Old, opts...)
 }
 

@@ -59,8 +59,15 @@ type Handler interface {
 	Odd(ctx context.Context, in *proto2keys.Kinds) error
 }
 
-// Register lets worker run all tasks of KeyTasks by handler.
+// Register lets worker run all tasks of KeyTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterExplicit(worker, nil, opts...)
+		RegisterDefault(worker, nil, opts...)
+		RegisterOdd(worker, nil, opts...)
+		return
+	}
 	RegisterExplicit(worker, handler.Explicit, opts...)
 	RegisterDefault(worker, handler.Default, opts...)
 	RegisterOdd(worker, handler.Odd, opts...)

@@ -101,8 +101,22 @@ type Handler interface {
 	Nested(ctx context.Context, in *keysv1.Outer_Inner) error
 }
 
-// Register lets worker run all tasks of KeyTasks by handler.
+// Register lets worker run all tasks of KeyTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterText(worker, nil, opts...)
+		RegisterNumbers(worker, nil, opts...)
+		RegisterFlags(worker, nil, opts...)
+		RegisterEnums(worker, nil, opts...)
+		RegisterPresence(worker, nil, opts...)
+		RegisterOptional(worker, nil, opts...)
+		RegisterDeep(worker, nil, opts...)
+		RegisterLiteral(worker, nil, opts...)
+		RegisterNames(worker, nil, opts...)
+		RegisterNested(worker, nil, opts...)
+		return
+	}
 	RegisterText(worker, handler.Text, opts...)
 	RegisterNumbers(worker, handler.Numbers, opts...)
 	RegisterFlags(worker, handler.Flags, opts...)

@@ -46,8 +46,13 @@ type Handler interface {
 	Video(ctx context.Context, in *video.Video) error
 }
 
-// Register lets worker run all tasks of Video by handler.
+// Register lets worker run all tasks of Video by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterVideo(worker, nil, opts...)
+		return
+	}
 	RegisterVideo(worker, handler.Video, opts...)
 }
 

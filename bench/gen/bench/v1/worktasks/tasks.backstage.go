@@ -52,8 +52,14 @@ type Handler interface {
 	Keyed(ctx context.Context, in *benchv1.KeyedRequest) error
 }
 
-// Register lets worker run all tasks of WorkTasks by handler.
+// Register lets worker run all tasks of WorkTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterPlain(worker, nil, opts...)
+		RegisterKeyed(worker, nil, opts...)
+		return
+	}
 	RegisterPlain(worker, handler.Plain, opts...)
 	RegisterKeyed(worker, handler.Keyed, opts...)
 }

@@ -174,8 +174,31 @@ type Handler interface {
 	QV1(ctx context.Context, in *v1_.M) error
 }
 
-// Register lets worker run all tasks of ImportTasks by handler.
+// Register lets worker run all tasks of ImportTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterCharge(worker, nil, opts...)
+		RegisterAny(worker, nil, opts...)
+		RegisterBackstage(worker, nil, opts...)
+		RegisterContext(worker, nil, opts...)
+		RegisterCtx(worker, nil, opts...)
+		RegisterErr(worker, nil, opts...)
+		RegisterError(worker, nil, opts...)
+		RegisterIn(worker, nil, opts...)
+		RegisterLen(worker, nil, opts...)
+		RegisterOpts(worker, nil, opts...)
+		RegisterRuntime(worker, nil, opts...)
+		RegisterString(worker, nil, opts...)
+		RegisterTime(worker, nil, opts...)
+		RegisterType(worker, nil, opts...)
+		RegisterClient(worker, nil, opts...)
+		RegisterChargeTask(worker, nil, opts...)
+		RegisterAwesome(worker, nil, opts...)
+		RegisterPV1(worker, nil, opts...)
+		RegisterQV1(worker, nil, opts...)
+		return
+	}
 	RegisterCharge(worker, handler.Charge, opts...)
 	RegisterAny(worker, handler.Any, opts...)
 	RegisterBackstage(worker, handler.Backstage, opts...)

@@ -70,8 +70,17 @@ type Handler interface {
 	LaserScan_2DDense(ctx context.Context, in *namesv1.M) error
 }
 
-// Register lets worker run all tasks of ExampleV1Beta1 by handler.
+// Register lets worker run all tasks of ExampleV1Beta1 by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterHelloWorld(worker, nil, opts...)
+		RegisterCreateUserInAPI(worker, nil, opts...)
+		RegisterXR(worker, nil, opts...)
+		RegisterR4You(worker, nil, opts...)
+		RegisterLaserScan_2DDense(worker, nil, opts...)
+		return
+	}
 	RegisterHelloWorld(worker, handler.HelloWorld, opts...)
 	RegisterCreateUserInAPI(worker, handler.CreateUserInAPI, opts...)
 	RegisterXR(worker, handler.XR, opts...)

@@ -118,8 +118,25 @@ type Handler interface {
 	Returns(ctx context.Context, in *namesv1.M) error
 }
 
-// Register lets worker run all tasks of Keywords by handler.
+// Register lets worker run all tasks of Keywords by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterImport(worker, nil, opts...)
+		RegisterType(worker, nil, opts...)
+		RegisterSelect(worker, nil, opts...)
+		RegisterRange(worker, nil, opts...)
+		RegisterFunc(worker, nil, opts...)
+		RegisterMap(worker, nil, opts...)
+		RegisterString(worker, nil, opts...)
+		RegisterError(worker, nil, opts...)
+		RegisterNil(worker, nil, opts...)
+		RegisterInit(worker, nil, opts...)
+		RegisterMain(worker, nil, opts...)
+		RegisterRpc(worker, nil, opts...)
+		RegisterReturns(worker, nil, opts...)
+		return
+	}
 	RegisterImport(worker, handler.Import, opts...)
 	RegisterType(worker, handler.Type, opts...)
 	RegisterSelect(worker, handler.Select, opts...)

@@ -124,8 +124,26 @@ type Handler interface {
 	Add(ctx context.Context, in *namesv1.M) error
 }
 
-// Register lets worker run all tasks of Own by handler.
+// Register lets worker run all tasks of Own by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterClient(worker, nil, opts...)
+		RegisterNewClient(worker, nil, opts...)
+		RegisterHandler(worker, nil, opts...)
+		RegisterNext(worker, nil, opts...)
+		RegisterJob(worker, nil, opts...)
+		RegisterName(worker, nil, opts...)
+		RegisterTask(worker, nil, opts...)
+		RegisterEnqueue(worker, nil, opts...)
+		RegisterContext(worker, nil, opts...)
+		RegisterTime(worker, nil, opts...)
+		RegisterBackstage(worker, nil, opts...)
+		RegisterEnqueuer(worker, nil, opts...)
+		RegisterTaken(worker, nil, opts...)
+		RegisterAdd(worker, nil, opts...)
+		return
+	}
 	RegisterClient(worker, handler.Client, opts...)
 	RegisterNewClient(worker, handler.NewClient, opts...)
 	RegisterHandler(worker, handler.Handler, opts...)

@@ -52,8 +52,14 @@ type Handler interface {
 	RegisterRegister(ctx context.Context, in *namesv1.Handler) error
 }
 
-// Register lets worker run all tasks of Registering by handler.
+// Register lets worker run all tasks of Registering by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterRegister(worker, nil, opts...)
+		RegisterRegisterRegister(worker, nil, opts...)
+		return
+	}
 	RegisterRegister(worker, handler.Register, opts...)
 	RegisterRegisterRegister(worker, handler.RegisterRegister, opts...)
 }

@@ -44,8 +44,13 @@ type Handler interface {
 	A(ctx context.Context, in *namesv1.M) error
 }
 
-// Register lets worker run all tasks of S3 by handler.
+// Register lets worker run all tasks of S3 by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterA(worker, nil, opts...)
+		return
+	}
 	RegisterA(worker, handler.A, opts...)
 }
 

@@ -111,8 +111,20 @@ type Handler interface {
 	Quoted(ctx context.Context, in *textv1.M) error
 }
 
-// Register lets worker run all tasks of TextTasks by handler.
+// Register lets worker run all tasks of TextTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterOld(worker, nil, opts...)
+		RegisterOldQuiet(worker, nil, opts...)
+		RegisterTold(worker, nil, opts...)
+		RegisterQuiet(worker, nil, opts...)
+		RegisterTrailing(worker, nil, opts...)
+		RegisterBlock(worker, nil, opts...)
+		RegisterClose(worker, nil, opts...)
+		RegisterQuoted(worker, nil, opts...)
+		return
+	}
 	RegisterOld(worker, handler.Old, opts...)
 	RegisterOldQuiet(worker, handler.OldQuiet, opts...)
 	RegisterTold(worker, handler.Told, opts...)

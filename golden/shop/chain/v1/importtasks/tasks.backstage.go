@@ -60,8 +60,15 @@ type Handler interface {
 	Plain(ctx context.Context, in *chainv1.ImportRequest) error
 }
 
-// Register lets worker run all tasks of ImportTasks by handler.
+// Register lets worker run all tasks of ImportTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterList(worker, nil, opts...)
+		RegisterImport(worker, nil, opts...)
+		RegisterPlain(worker, nil, opts...)
+		return
+	}
 	RegisterList(worker, handler.List, opts...)
 	RegisterImport(worker, handler.Import, opts...)
 	RegisterPlain(worker, handler.Plain, opts...)

@@ -46,8 +46,13 @@ type Handler interface {
 	List(ctx context.Context, in *chainv1.Other) error
 }
 
-// Register lets worker run all tasks of OtherTasks by handler.
+// Register lets worker run all tasks of OtherTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterList(worker, nil, opts...)
+		return
+	}
 	RegisterList(worker, handler.List, opts...)
 }
 

@@ -53,8 +53,14 @@ type Handler interface {
 	Digest(ctx context.Context, in *mailv1.DigestRequest) error
 }
 
-// Register lets worker run all tasks of MailTasks by handler.
+// Register lets worker run all tasks of MailTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterSend(worker, nil, opts...)
+		RegisterDigest(worker, nil, opts...)
+		return
+	}
 	RegisterSend(worker, handler.Send, opts...)
 	RegisterDigest(worker, handler.Digest, opts...)
 }

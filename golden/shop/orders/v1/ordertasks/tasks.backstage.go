@@ -66,8 +66,16 @@ type Handler interface {
 	Sweep(ctx context.Context, in *emptypb.Empty) error
 }
 
-// Register lets worker run all tasks of OrderTasks by handler.
+// Register lets worker run all tasks of OrderTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterChargeCard(worker, nil, opts...)
+		RegisterSendReceipt(worker, nil, opts...)
+		RegisterShipOrder(worker, nil, opts...)
+		RegisterSweep(worker, nil, opts...)
+		return
+	}
 	RegisterChargeCard(worker, handler.ChargeCard, opts...)
 	RegisterSendReceipt(worker, handler.SendReceipt, opts...)
 	RegisterShipOrder(worker, handler.ShipOrder, opts...)

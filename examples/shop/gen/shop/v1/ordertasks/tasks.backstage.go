@@ -61,8 +61,15 @@ type Handler interface {
 	ShipOrder(ctx context.Context, in *shopv1.ShipOrderRequest) error
 }
 
-// Register lets worker run all tasks of OrderTasks by handler.
+// Register lets worker run all tasks of OrderTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterChargeCard(worker, nil, opts...)
+		RegisterSendReceipt(worker, nil, opts...)
+		RegisterShipOrder(worker, nil, opts...)
+		return
+	}
 	RegisterChargeCard(worker, handler.ChargeCard, opts...)
 	RegisterSendReceipt(worker, handler.SendReceipt, opts...)
 	RegisterShipOrder(worker, handler.ShipOrder, opts...)

@@ -52,8 +52,14 @@ type Handler interface {
 	A2(ctx context.Context, in *acmev1.Backstage) error
 }
 
-// Register lets worker run all tasks of AcmeTasks by handler.
+// Register lets worker run all tasks of AcmeTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterA(worker, nil, opts...)
+		RegisterA2(worker, nil, opts...)
+		return
+	}
 	RegisterA(worker, handler.A, opts...)
 	RegisterA2(worker, handler.A2, opts...)
 }

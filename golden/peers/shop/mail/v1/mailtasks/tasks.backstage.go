@@ -46,8 +46,13 @@ type Handler interface {
 	Send(ctx context.Context, in *mailv1.SendRequest) error
 }
 
-// Register lets worker run all tasks of MailTasks by handler.
+// Register lets worker run all tasks of MailTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterSend(worker, nil, opts...)
+		return
+	}
 	RegisterSend(worker, handler.Send, opts...)
 }
 

@@ -54,8 +54,14 @@ type Handler interface {
 	SendReceipt(ctx context.Context, in *ordersv1.SendReceiptRequest) error
 }
 
-// Register lets worker run all tasks of OrderTasks by handler.
+// Register lets worker run all tasks of OrderTasks by handler. A nil handler is an error
+// of worker.Run.
 func Register(worker *backstage.Worker, handler Handler, opts ...backstage.RegisterOption) {
+	if handler == nil {
+		RegisterChargeCard(worker, nil, opts...)
+		RegisterSendReceipt(worker, nil, opts...)
+		return
+	}
 	RegisterChargeCard(worker, handler.ChargeCard, opts...)
 	RegisterSendReceipt(worker, handler.SendReceipt, opts...)
 }
