@@ -6,11 +6,12 @@ import (
 )
 
 // batcher gathers what many calls want into few steps. Whatever arrives while a
-// step is under way is in the next one; nothing waits for company. Nobody runs
-// while there is nothing to do.
+// step is under way is in the next one; nothing waits for company. A call that finds
+// nobody at work does its own step, without a hand-over; those that came meanwhile are
+// somebody else's to do. Nobody runs while there is nothing to do.
 type batcher[T any] struct {
 	// flush does a batch. It is called by one goroutine at a time.
-	flush func(batch []T)
+	flush func(ctx context.Context, batch []T)
 	// weigh returns the bytes of one.
 	weigh func(T) int
 
@@ -28,47 +29,81 @@ const (
 	mostBytes  = 1 << 20
 )
 
-// add puts pieces into the next batches.
-func (b *batcher[T]) add(pieces ...T) {
+// add puts a call's pieces into the next batches. If nothing is under way it does the
+// first of them itself, within the deadline of ctx.
+func (b *batcher[T]) add(ctx context.Context, pieces []T) {
+	if batch := b.begin(pieces); batch != nil {
+		b.flush(deadlineOf{ctx}, batch)
+		if b.done(batch) {
+			go b.run()
+		}
+	}
+}
+
+// hand puts a call's pieces into the next batches, and leaves them to others.
+func (b *batcher[T]) hand(pieces []T) {
+	if batch := b.begin(pieces); batch != nil {
+		go func() {
+			b.flush(context.Background(), batch)
+			if b.done(batch) {
+				b.run()
+			}
+		}()
+	}
+}
+
+// begin adds pieces, and returns the next batch if nobody is at work.
+func (b *batcher[T]) begin(pieces []T) []T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, pieces...)
-	if !b.running {
-		b.running = true
-		go b.run()
+	if b.running || len(b.waiting) == 0 {
+		return nil
 	}
+	b.running = true
+	return b.takeLocked()
 }
 
+// deadlineOf is a context that ends with another's deadline, but not when the other
+// is cancelled: a step that has begun is not given up.
+type deadlineOf struct{ context.Context }
+
+func (deadlineOf) Done() <-chan struct{} { return nil }
+func (deadlineOf) Err() error            { return nil }
+
+// run does batches until nothing is left.
 func (b *batcher[T]) run() {
 	for {
-		batch := b.take()
-		if batch == nil {
+		b.mu.Lock()
+		batch := b.takeLocked()
+		b.mu.Unlock()
+		b.flush(context.Background(), batch)
+		if !b.done(batch) {
 			return
 		}
-		b.flush(batch)
-		b.mu.Lock()
-		clear(batch)
-		b.spare = batch[:0]
-		b.mu.Unlock()
 	}
 }
 
-// take returns the next batch, or nil when there is nothing and the goroutine ends.
-func (b *batcher[T]) take() []T {
+// done takes a batch back when it was flushed, and reports whether there is more.
+func (b *batcher[T]) done(batch []T) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
+	clear(batch)
+	b.spare = batch[:0]
+	b.running = len(b.waiting) > 0
+	if !b.running && b.idle != nil {
+		close(b.idle)
+		b.idle = nil
+	}
+	return b.running
+}
+
+// takeLocked returns the next batch, of what there is.
+func (b *batcher[T]) takeLocked() []T {
 	n, bytes := 0, 0
 	for n < len(b.waiting) && n < mostPieces && (n == 0 || bytes < mostBytes) {
 		bytes += b.weigh(b.waiting[n])
 		n++
-	}
-	if n == 0 {
-		b.running = false
-		if b.idle != nil {
-			close(b.idle)
-			b.idle = nil
-		}
-		return nil
 	}
 	batch := b.waiting[:n:n]
 	if n == len(b.waiting) {

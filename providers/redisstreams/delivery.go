@@ -182,7 +182,7 @@ func (d *delivery) settle(ctx context.Context, s *settlement) error {
 		return err
 	}
 	s.delivery, s.call = d, newCall(1)
-	desk.settles.add(s)
+	desk.settles.add(ctx, []*settlement{s})
 	if s.call.wait(ctx, func() {
 		for range desk.settles.withdraw(func(other *settlement) bool { return other == s }) {
 			d.end(ctx.Err(), false)

@@ -79,6 +79,8 @@ func stampOf(c provider.Counters) string {
 // simple reports whether it goes to its queue and to nothing else.
 func (e *entry) simple() bool { return !e.held && e.dedupe.Key == "" }
 
+func (e *entry) shelf() shelf { return shelf{e.queue, e.bounded} }
+
 // weight is the bytes that it adds to a script.
 func (e *entry) weight() int { return len(e.body) + len(e.id) + len(e.dedupe.Key) }
 

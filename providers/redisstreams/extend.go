@@ -50,14 +50,10 @@ type beat struct {
 
 // extend sends the heartbeat of deliveries of one desk.
 func (d *desk) extend(ctx context.Context, part []beat) {
-	type stretch struct {
-		lane       *lane
-		generation string
-	}
 	var order []stretch
 	beats := make(map[stretch][]beat)
 	for _, b := range part {
-		at := stretch{b.delivery.lane, b.delivery.generation}
+		at := b.delivery.stretch()
 		if beats[at] == nil {
 			order = append(order, at)
 		}
@@ -70,11 +66,8 @@ func (d *desk) extend(ctx context.Context, part []beat) {
 		r.key(at.lane.home.stream)
 		r.key(at.lane.post.groups)
 		r.say(at.lane.queue, at.generation)
-		ids := make([]string, len(beats[at]))
-		for i, b := range beats[at] {
-			ids[i] = b.delivery.id
-		}
-		r.sayRuns(at.lane, ids)
+		sayRange(&r, at.lane, beats[at])
+		r.say(digits(len(beats[at])))
 		for _, b := range beats[at] {
 			r.say(b.delivery.id, deliveriesOf(b.delivery.deliveries))
 		}

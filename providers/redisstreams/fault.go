@@ -59,7 +59,7 @@ func refusals() []refusal {
 // refusalOf finds what is known of an error of Redis.
 func refusalOf(err error) (refusal, bool) {
 	var said redis.Error
-	if !errors.As(err, &said) {
+	if err == nil || !errors.As(err, &said) {
 		return refusal{}, false
 	}
 	word, _, _ := strings.Cut(strings.TrimPrefix(said.Error(), "ERR "), " ")
@@ -88,8 +88,11 @@ func explained(err error) error {
 
 // broken reports whether the connection failed, and not the command.
 func broken(err error) bool {
+	if err == nil {
+		return false
+	}
 	var said redis.Error
-	return err != nil && !errors.As(err, &said)
+	return !errors.As(err, &said)
 }
 
 // doubtful reports whether what failed may have been done all the same: unless

@@ -1,6 +1,9 @@
 package redisstreams
 
-import "strings"
+import (
+	"strings"
+	"sync"
+)
 
 // group is the consumer group of every queue's stream.
 const group = "workers"
@@ -23,21 +26,35 @@ type scope struct {
 type keyring struct {
 	namespace string
 	tags      Tags
+	whole     string // the tag of all queues, where they share one
+
+	mu    sync.RWMutex
+	homes map[place]*home // made before: there are as many as queues
+}
+
+func newKeyring(namespace string, tags Tags) *keyring {
+	return &keyring{namespace: namespace, tags: tags, whole: "{" + namespace + "}", homes: make(map[place]*home)}
+}
+
+// place is a queue in a scope.
+type place struct {
+	scope scope
+	queue string
 }
 
 // registry has the names of all queues.
-func (k keyring) registry() string { return "{" + k.namespace + "}:queues" }
+func (k *keyring) registry() string { return k.whole + ":queues" }
 
 // tag begins the keys of a queue.
-func (k keyring) tag(queue string) string {
+func (k *keyring) tag(queue string) string {
 	if k.tags == TagQueue {
 		return "{" + k.namespace + "/" + queue + "}"
 	}
-	return "{" + k.namespace + "}"
+	return k.whole
 }
 
 // within begins the keys of a scope.
-func (k keyring) within(s scope, queue string) string {
+func (k *keyring) within(s scope, queue string) string {
 	switch {
 	case !s.lent:
 		return k.tag(queue)
@@ -54,7 +71,7 @@ func escaped(s string) string {
 }
 
 // claim is the key of a claim.
-func (k keyring) claim(s scope, key string) string {
+func (k *keyring) claim(s scope, key string) string {
 	if !s.lent && k.tags == TagQueue {
 		return "{" + k.namespace + "~}:claim:" + key
 	}
@@ -79,9 +96,16 @@ func (h *home) keys() []string {
 
 // home is the home of a queue in a scope. A borrower's jobs are only held here:
 // the stream and the bound of its homes do not exist.
-func (k keyring) home(s scope, queue string) home {
+func (k *keyring) home(s scope, queue string) *home {
+	at := place{s, queue}
+	k.mu.RLock()
+	h := k.homes[at]
+	k.mu.RUnlock()
+	if h != nil {
+		return h
+	}
 	within := k.within(s, queue)
-	return home{
+	h = &home{
 		stream: within + ":q:" + queue,
 		bound:  within + ":bound:" + queue,
 		held:   within + ":held:" + queue,
@@ -90,11 +114,15 @@ func (k keyring) home(s scope, queue string) home {
 		begun:  within + ":begun:" + queue,
 		seq:    within + ":seq",
 	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.homes[at] = h
+	return h
 }
 
 // order is the key of the held jobs of an ordering key, in the order in which they
 // are due.
-func (k keyring) order(s scope, queue, key string) string {
+func (k *keyring) order(s scope, queue, key string) string {
 	return k.within(s, queue) + ":order:" + escaped(queue) + ":" + key
 }
 
@@ -104,7 +132,7 @@ type grave struct {
 	letters string // their records, by address
 }
 
-func (k keyring) grave(queue string) grave {
+func (k *keyring) grave(queue string) grave {
 	own := k.tag(queue)
 	return grave{dead: own + ":dead:" + queue, letters: own + ":letters:" + queue}
 }
@@ -116,7 +144,7 @@ type post struct {
 	looked   string // when somebody last looked for dead workers' jobs
 }
 
-func (k keyring) post(queue string) post {
+func (k *keyring) post(queue string) post {
 	own := k.tag(queue)
 	return post{groups: own + ":groups", released: own + ":released:" + queue, looked: own + ":looked"}
 }

@@ -9,7 +9,7 @@ import (
 type lane struct {
 	queue string
 	desk  *desk
-	home  home
+	home  *home
 	post  post
 	grave grave
 
@@ -67,32 +67,35 @@ func (l *lane) open() int {
 	return len(l.known)
 }
 
-// span is the range of ids that a script asks for, and the most rows that it expects;
-// 0 if it is better asked for one by one.
-type span struct {
-	low, high string
-	most      int
-}
-
 // few ids are asked for one by one, and so are those that are few among all that are
 // open: a range has all in between.
 const few = 4
 
-// sayRuns adds the range of some runs of a lane, and their number.
-func (r *request) sayRuns(l *lane, ids []string) {
-	s := span{low: ids[0], high: ids[0]}
-	for _, id := range ids[1:] {
-		if before(id, s.low) {
-			s.low = id
+// run is something about one delivery.
+type run interface{ run() *delivery }
+
+func (d *delivery) run() *delivery    { return d }
+func (st *settlement) run() *delivery { return st.delivery }
+func (b beat) run() *delivery         { return b.delivery }
+
+// sayRange adds the range of some runs of a lane.
+func sayRange[R run](r *request, l *lane, list []R) {
+	low := list[0].run().id
+	high := low
+	for _, one := range list[1:] {
+		id := one.run().id
+		if before(id, low) {
+			low = id
 		}
-		if before(s.high, id) {
-			s.high = id
+		if before(high, id) {
+			high = id
 		}
 	}
-	if open := l.open(); len(ids) > few && open < 8*len(ids) {
-		s.most = open + 50
+	most := 0
+	if open := l.open(); len(list) > few && open < 8*len(list) {
+		most = open + 50
 	}
-	r.say(s.low, s.high, digits(s.most), digits(len(ids)))
+	r.say(low, high, digits(most))
 }
 
 // before compares the ids of entries, which are two numbers.

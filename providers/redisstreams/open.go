@@ -14,7 +14,7 @@ import (
 // store is one opening of a namespace.
 type store struct {
 	cfg      Config
-	keys     keyring
+	keys     *keyring
 	replicas replicas
 	link     *link
 	news     *news
@@ -61,7 +61,7 @@ func open(ctx context.Context, cfg Config, in internals) (*store, error) {
 	}
 	s := &store{
 		cfg:      cfg,
-		keys:     keyring{cfg.Namespace, cfg.Tags},
+		keys:     newKeyring(cfg.Namespace, cfg.Tags),
 		replicas: replicas{cfg.WaitReplicas, cfg.WaitTimeout},
 		news:     new(news),
 		subs:     make(map[*subscription]bool),

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -104,8 +105,12 @@ func (s *store) putOnce(ctx context.Context, entries []*entry) {
 		return
 	}
 	parts := s.parts(entries)
-	for _, p := range parts {
-		p.at.puts.add(p.entries...)
+	if len(parts) == 1 {
+		parts[0].at.puts.add(ctx, entries)
+	} else {
+		for _, p := range parts {
+			p.at.puts.hand(p.entries)
+		}
 	}
 	all := c.wait(ctx, func() {
 		for _, p := range parts {
@@ -146,18 +151,24 @@ func (s *store) parts(entries []*entry) []part {
 }
 
 // flush stores a batch in one step.
-func (at *slot) flush(batch []*entry) {
+func (at *slot) flush(ctx context.Context, batch []*entry) {
 	s := at.store
-	ctx := context.Background() // no caller's binds the others
-	r := s.putRequest(batch)
+	script, r, order := s.putRequest(batch)
 	if err := s.register(ctx, r.own()...); err != nil {
 		for _, e := range batch {
 			e.refuse(err)
 		}
 		return
 	}
-	problems, err := s.link.runSafely(ctx, s.replicas, &s.scripts.put, r.keys, r.args...)
-	answers := make([]putAnswer, len(batch))
+	problems, err := s.link.runSafely(ctx, s.replicas, script, r.keys, r.args...)
+	if err == nil && len(problems) == 0 {
+		s.news.accepted()
+		for _, e := range order {
+			e.answer(provider.Stored{Outcome: provider.OutcomeStored}, nil)
+		}
+		return
+	}
+	answers := make([]putAnswer, len(order))
 	for _, p := range problems {
 		list := listOf(p)
 		if i := int(numberOf(list[0])) - 1; i < len(answers) {
@@ -165,23 +176,81 @@ func (at *slot) flush(batch []*entry) {
 		}
 	}
 	s.putKnown(err, answers)
-	for i, e := range batch {
+	for i, e := range order {
 		e.answer(answers[i].stored, answers[i].waits)
 	}
 }
 
-// putRequest is what the script put is asked for.
-func (s *store) putRequest(batch []*entry) *request {
+// putRequest is the script that stores a batch and what it is asked for, and the
+// entries in the order in which it numbers them.
+func (s *store) putRequest(batch []*entry) (*script, *request, []*entry) {
+	for _, e := range batch {
+		if !e.simple() {
+			r := s.putAny(batch)
+			return &s.scripts.put, r, batch
+		}
+	}
+	r, order := s.putSimple(batch)
+	return &s.scripts.add, r, order
+}
+
+func (s *store) putAny(batch []*entry) *request {
 	var r request
 	for _, e := range batch {
 		r.home(s.keys, e.scope, e.queue)
 	}
-	r.args = make([]any, 0, 1+len(r.names)+3*len(batch))
+	r.args = make([]any, 0, 1+len(r.names)+9*len(batch))
 	r.sayHomes()
 	for _, e := range batch {
 		r.sayJob(s.keys, e)
 	}
 	return &r
+}
+
+// shelf is where entries go together that are nothing but ready.
+type shelf struct {
+	queue   string
+	bounded bool
+}
+
+func (s *store) putSimple(batch []*entry) (*request, []*entry) {
+	r := &request{args: make([]any, 0, 2+len(batch))}
+	at := batch[0].shelf()
+	if !slices.ContainsFunc(batch, func(e *entry) bool { return e.shelf() != at }) {
+		r.sayShelf(s.keys, at, batch)
+		return r, batch
+	}
+	order := make([]*entry, 0, len(batch))
+	for left := batch; len(left) > 0; {
+		at := left[0].shelf()
+		first := len(order)
+		rest := make([]*entry, 0, len(left))
+		for _, e := range left {
+			if e.shelf() == at {
+				order = append(order, e)
+			} else {
+				rest = append(rest, e)
+			}
+		}
+		r.sayShelf(s.keys, at, order[first:])
+		left = rest
+	}
+	return r, order
+}
+
+// sayShelf adds the entries of a shelf, as add.lua reads them.
+func (r *request) sayShelf(k *keyring, at shelf, entries []*entry) {
+	h := k.home(scope{}, at.queue)
+	r.keys = append(r.keys, h.stream, h.bound, h.held)
+	r.names = append(r.names, at.queue)
+	kind := "r"
+	if at.bounded {
+		kind = "b"
+	}
+	r.say(kind, digits(len(entries)))
+	for _, e := range entries {
+		r.say(e.body)
+	}
 }
 
 // putAnswer is what became of an entry of a batch.

@@ -10,12 +10,6 @@ type request struct {
 	names []string
 }
 
-// place is a queue in a scope.
-type place struct {
-	scope scope
-	queue string
-}
-
 // small are the numbers that most arguments are, as Redis is sent them.
 func digits(n int) string {
 	const ready = "0123456789"
@@ -27,7 +21,7 @@ func digits(n int) string {
 
 // home returns the number of a queue's home, whose keys come before all others. All
 // homes are asked for before the first other key.
-func (r *request) home(k keyring, s scope, queue string) int {
+func (r *request) home(k *keyring, s scope, queue string) int {
 	at := place{s, queue}
 	if n, ok := r.homes[at]; ok {
 		return n
@@ -44,6 +38,9 @@ func (r *request) home(k keyring, s scope, queue string) int {
 
 // own returns the provider's own queues among them.
 func (r *request) own() []string {
+	if len(r.homes) == 0 {
+		return r.names
+	}
 	own := make([]string, 0, len(r.homes))
 	for at := range r.homes {
 		if !at.scope.lent {
@@ -71,16 +68,7 @@ func (r *request) sayHomes() {
 }
 
 // sayJob adds a job, as store.lua reads it.
-func (r *request) sayJob(k keyring, e *entry) {
-	n := digits(r.home(k, e.scope, e.queue))
-	switch {
-	case e.simple() && e.bounded:
-		r.say(n, "b", e.body)
-		return
-	case e.simple():
-		r.say(n, "r", e.body)
-		return
-	}
+func (r *request) sayJob(k *keyring, e *entry) {
 	bounded, claim, ms, delay, order := "0", 0, "0", "", 0
 	if e.bounded {
 		bounded = "1"
@@ -94,7 +82,7 @@ func (r *request) sayJob(k keyring, e *entry) {
 	if e.order != "" {
 		order = r.key(k.order(e.scope, e.queue, e.order))
 	}
-	r.say(n, "x", e.body, e.id, bounded, digits(claim), ms, delay, e.stamp, digits(order))
+	r.say(digits(r.home(k, e.scope, e.queue)), e.body, e.id, bounded, digits(claim), ms, delay, e.stamp, digits(order))
 }
 
 // What a script returns is a list of lists.

@@ -18,10 +18,10 @@ var sources embed.FS
 // functions, because those would have to be installed on every node by somebody
 // else.
 type scripts struct {
-	put, settle, read, extend, open, leave       script
-	strays, adopt                                script
-	look, promote, reserve, conclude, cancel     script
-	claim, release, stats, replay, discard, bury script
+	add, put, ack, settle, read, extend, open, leave script
+	strays, adopt                                    script
+	look, promote, reserve, conclude, cancel         script
+	claim, release, stats, replay, discard, bury     script
 }
 
 // script is one of them.
@@ -46,7 +46,9 @@ func newScripts() (scripts, error) {
 		head  string
 		parts []string
 	}{
+		{&all.add, "add", refusedWhenFull, nil},
 		{&all.put, "put", refusedWhenFull, []string{"arguments", "clock", "claims", "held", "store"}},
+		{&all.ack, "ack", doneWhenFull, []string{"arguments", "fence"}},
 		{&all.settle, "settle", doneWhenFull, []string{"arguments", "clock", "claims", "held", "store", "fence"}},
 		{&all.read, "read", doneWhenFull, []string{"arguments", "clock", "groups"}},
 		{&all.extend, "extend", doneWhenFull, []string{"arguments", "fence"}},

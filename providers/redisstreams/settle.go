@@ -50,26 +50,64 @@ func (s *settlement) weight() int {
 	return n
 }
 
-// settle does a batch of settlements in one step.
-func (d *desk) settle(batch []*settlement) {
+// settle does a batch of settlements: in one step those that leave nothing behind, in
+// another all others.
+func (d *desk) settle(ctx context.Context, batch []*settlement) {
 	s := d.sub.store
-	ctx := context.Background() // no caller's binds the others
-	r, order := d.settleRequest(batch)
-	errs := make([]error, len(order))
-	problems, err := d.send(ctx, r)
-	var few *tooFewError
-	doubt := errors.As(err, &few) || doubtful(err)
-	for _, v := range problems {
-		p := listOf(v)
-		if i := int(numberOf(p[0])) - 1; i < len(errs) {
-			errs[i] = settleProblem(textOf(p[1]), textOf(p[2]))
+	claims := s.ownClaims()
+	plain := make([]*settlement, 0, len(batch))
+	var others []*settlement
+	for _, st := range batch {
+		if st.plain(claims) {
+			plain = append(plain, st)
+		} else {
+			others = append(others, st)
 		}
 	}
-	for i, st := range order {
+	if len(plain) > 0 {
+		r, order := d.ackRequest(plain)
+		lost, err := s.link.runSafely(ctx, s.replicas, &s.scripts.ack, r.keys, r.args...)
+		errs := make([]error, len(order))
+		for _, n := range lost {
+			if i := int(numberOf(n)) - 1; i < len(errs) {
+				errs[i] = provider.ErrLeaseLost
+			}
+		}
+		d.settled(order, errs, err)
+	}
+	if len(others) > 0 {
+		r, order := d.settleRequest(others)
+		problems, err := d.settleOthers(ctx, r)
+		errs := make([]error, len(order))
+		for _, v := range problems {
+			p := listOf(v)
+			if i := int(numberOf(p[0])) - 1; i < len(errs) {
+				errs[i] = settleProblem(textOf(p[1]), textOf(p[2]))
+			}
+		}
+		d.settled(order, errs, err)
+	}
+}
+
+// settleOthers runs the script. The queues of next jobs are put on the list before.
+func (d *desk) settleOthers(ctx context.Context, r *request) ([]any, error) {
+	s := d.sub.store
+	if err := s.register(ctx, r.names...); err != nil {
+		return nil, err
+	}
+	return s.link.runSafely(ctx, s.replicas, &s.scripts.settle, r.keys, r.args...)
+}
+
+// settled answers settlements by what the script says of each, and by how it ended as
+// a whole.
+func (d *desk) settled(list []*settlement, errs []error, err error) {
+	var few *tooFewError
+	doubt := err != nil && (errors.As(err, &few) || doubtful(err))
+	for i, st := range list {
 		if errs[i] == nil {
 			errs[i] = err
 			if err == nil {
-				s.holdsBy(st)
+				d.sub.store.holdsBy(st)
 			}
 		}
 		answer := st.delivery.end(errs[i], doubt)
@@ -78,15 +116,6 @@ func (d *desk) settle(batch []*settlement) {
 		}
 		st.answer(answer)
 	}
-}
-
-// send runs the script. The queues of next jobs are put on the list before.
-func (d *desk) send(ctx context.Context, r *request) ([]any, error) {
-	s := d.sub.store
-	if err := s.register(ctx, r.names...); err != nil {
-		return nil, err
-	}
-	return s.link.runSafely(ctx, s.replicas, &s.scripts.settle, r.keys, r.args...)
 }
 
 // settleProblem reads what the script says of a run that it did not settle.
@@ -114,74 +143,117 @@ func (s *store) holdsBy(st *settlement) {
 	}
 }
 
+// stretch is where runs are asked for together: a lane, while its group is the same
+// one.
+type stretch struct {
+	lane       *lane
+	generation string
+}
+
+func (d *delivery) stretch() stretch { return stretch{d.lane, d.generation} }
+
+// stretches groups settlements, and returns them in that order.
+func stretches(batch []*settlement) (order []*settlement, places []stretch, counts []int) {
+	order = make([]*settlement, 0, len(batch))
+	for left := batch; len(left) > 0; {
+		at := left[0].delivery.stretch()
+		var rest []*settlement
+		count := 0
+		for i, st := range left {
+			switch {
+			case st.delivery.stretch() == at:
+				order = append(order, st)
+				count++
+			case rest == nil:
+				rest = make([]*settlement, 0, len(left)-i)
+				fallthrough
+			default:
+				rest = append(rest, st)
+			}
+		}
+		places, counts, left = append(places, at), append(counts, count), rest
+	}
+	return order, places, counts
+}
+
+// ackRequest is what the script ack is asked for, and the settlements in the order in
+// which it numbers them.
+func (d *desk) ackRequest(batch []*settlement) (*request, []*settlement) {
+	order, places, counts := stretches(batch)
+	r := &request{args: make([]any, 0, 2+6*len(places)+len(batch))}
+	r.say(group, d.sub.consumer)
+	first := 0
+	for i, at := range places {
+		part := order[first : first+counts[i]]
+		r.keys = append(r.keys, at.lane.home.stream, at.lane.post.groups, at.lane.post.released)
+		r.say(at.lane.queue, at.generation)
+		sayRange(r, at.lane, part)
+		r.say(digits(len(part)))
+		for _, st := range part {
+			r.say(st.delivery.id)
+		}
+		first += counts[i]
+	}
+	return r, order
+}
+
 // settleRequest is what the script settle is asked for, and the settlements in the
-// order in which it numbers them: lane after lane.
+// order in which it numbers them.
 func (d *desk) settleRequest(batch []*settlement) (*request, []*settlement) {
-	k := d.sub.store.keys
+	s := d.sub.store
+	order, places, counts := stretches(batch)
 	var r request
-	parts := make(map[*lane][]*settlement, len(d.lanes))
-	for _, st := range batch {
-		l := st.delivery.lane
-		parts[l] = append(parts[l], st)
-		r.home(k, scope{}, l.queue)
+	for _, st := range order {
+		r.home(s.keys, scope{}, st.delivery.lane.queue)
 		for _, e := range st.next {
-			r.home(k, scope{}, e.queue)
+			r.home(s.keys, scope{}, e.queue)
 		}
 	}
-	r.args = make([]any, 0, 8+len(r.names)+3*len(batch)+8*len(parts))
-	r.say(group, d.sub.consumer, parked, strconv.Itoa(d.sub.store.cfg.MaxDead))
+	r.say(group, d.sub.consumer, parked, strconv.Itoa(s.cfg.MaxDead))
 	r.sayHomes()
-	order := make([]*settlement, 0, len(batch))
-	for _, l := range d.lanes {
-		// Runs of one lane are of one generation, but for the moment in which its
-		// group is made anew.
-		for part := parts[l]; len(part) > 0; {
-			n := 1
-			for n < len(part) && part[n].delivery.generation == part[0].delivery.generation {
-				n++
-			}
-			r.saySettlements(d, l, part[:n])
-			order, part = append(order, part[:n]...), part[n:]
+	claims := s.ownClaims()
+	first := 0
+	for i, at := range places {
+		part := order[first : first+counts[i]]
+		l := at.lane
+		key := r.key(l.post.groups)
+		r.key(l.post.released)
+		r.key(l.post.looked)
+		r.key(l.grave.dead)
+		r.key(l.grave.letters)
+		r.say(digits(r.home(s.keys, scope{}, l.queue)), digits(key), at.generation)
+		sayRange(&r, l, part)
+		r.say(digits(len(part)))
+		for _, st := range part {
+			r.saySettlement(s.keys, st, claims)
 		}
+		first += counts[i]
 	}
 	return &r, order
 }
 
-// saySettlements adds the runs of a lane that are of one generation.
-func (r *request) saySettlements(d *desk, l *lane, part []*settlement) {
-	k := d.sub.store.keys
-	first := r.key(l.post.groups)
-	r.key(l.post.released)
-	r.key(l.post.looked)
-	r.key(l.grave.dead)
-	r.key(l.grave.letters)
-	r.say(digits(r.home(k, scope{}, l.queue)), digits(first), part[0].delivery.generation)
-	ids := make([]string, len(part))
-	for i, st := range part {
-		ids[i] = st.delivery.id
-	}
-	r.sayRuns(l, ids)
-	claims := d.sub.store.ownClaims()
-	for _, st := range part {
-		r.saySettlement(k, st, claims)
-	}
+// plain reports whether the run leaves nothing behind.
+func (st *settlement) plain(claims bool) bool {
+	return st.kind == endAck && len(st.next) == 0 && st.delivery.deliveries == 1 && !st.endsClaim(claims)
+}
+
+// endsClaim reports whether the job's claim ends with it.
+func (st *settlement) endsClaim(claims bool) bool {
+	d := &st.delivery.job.Dedupe
+	return claims && d.Key != "" && (st.kind == endDead || st.kind == endAck && d.UntilDone)
 }
 
 // saySettlement adds one run, as settle.lua reads it.
-func (r *request) saySettlement(k keyring, st *settlement, claims bool) {
+func (r *request) saySettlement(k *keyring, st *settlement, claims bool) {
 	job := &st.delivery.job
 	claim := 0
-	if claims && job.Dedupe.Key != "" && (st.kind == endDead || st.kind == endAck && job.Dedupe.UntilDone) {
+	if st.endsClaim(claims) {
 		claim = r.key(k.claim(scope{}, job.Dedupe.Key))
 	}
 	r.say(st.delivery.id, deliveriesOf(st.delivery.deliveries))
 	switch st.kind {
 	case endAck:
-		if claim == 0 && len(st.next) == 0 {
-			r.say("a")
-			return
-		}
-		r.say("n", digits(claim), job.ID, digits(len(st.next)))
+		r.say("a", digits(claim), job.ID, digits(len(st.next)))
 		for _, e := range st.next {
 			r.sayJob(k, e)
 		}

@@ -78,7 +78,7 @@ func harness(t *testing.T, at string) providertest.Harness {
 				return err
 			}
 			defer client.Close()
-			stream := keyring{cfg.Namespace, cfg.Tags}.home(scope{}, queue).stream
+			stream := newKeyring(cfg.Namespace, cfg.Tags).home(scope{}, queue).stream
 			return client.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, Values: []any{field, b}}).Err()
 		},
 	}

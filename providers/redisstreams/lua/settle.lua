@@ -1,21 +1,21 @@
--- settle ends runs: all of a flush in one step, each as its worker decided, those
--- that are no longer their worker's not at all.
+-- settle ends runs, each as its worker decided, those that are no longer their
+-- worker's not at all.
 --
 -- KEYS     the homes of all queues that take part; then for each lane: groups,
 --          released, looked, dead, letters; then the keys of claims
 -- ARGV     group, consumer, parked consumer, the most dead letters of a queue (0: no
 --          limit); the number of queues and their names; then for each lane:
 --          its queue, the place of its first key, its group's generation, the range of
---          ids (low, high, most), the number of its runs, and for each run:
+--          ids (low, high, most), the number of its runs, and for each:
 --            id deliveries kind
---              a   acknowledged
---              n   acknowledged, with a claim that ends (its place, 0: none), the job's
+--              a   acknowledged, with a claim that ends (its place, 0: none), the job's
 --                  id, the number of next jobs and these
 --              r   again: the record, at the end of the stream
 --              h   again later: the record, id, stamp, delay
 --              d   dead: the record, the claim that ends (0: none), id
 --              l   released
--- returns  for each run that is not settled its number, a word and what belongs to it:
+-- returns  for each run that is not settled its number, in the order in which they were
+--          written, a word and what belongs to it:
 --            lost      it is not this worker's run any more
 --            pending   a next job's claim is another's, whose job is not on record yet
 --            full      there are as many dead letters as there may be
@@ -32,7 +32,7 @@ end
 -- readRun reads one run.
 local function readRun()
   local r = {id = text(), deliveries = number(), kind = text()}
-  if r.kind == 'n' then
+  if r.kind == 'a' then
     r.claim, r.job, r.next = KEYS[number()], text(), {}
     for n = 1, number() do
       r.next[n] = readJob()
@@ -86,7 +86,7 @@ end
 
 -- finish does what a run leaves behind, other than nothing.
 local function finish(lane, r)
-  if r.kind == 'n' then
+  if r.kind == 'a' then
     return handOff(r)
   elseif r.kind == 'r' then
     local added = redis.pcall('XADD', lane.home.stream, '*', 'job', r.body)
@@ -129,32 +129,29 @@ while cursor < #ARGV do
   lane.groups, lane.released, lane.looked = KEYS[k], KEYS[k + 1], KEYS[k + 2]
   lane.dead, lane.letters = KEYS[k + 3], KEYS[k + 4]
   local generation, low, high, most = text(), text(), text(), number()
-  local list, ids = {}, {}
+  local list, ids, found = {}, {}, {}
   for i = 1, number() do
     list[i] = readRun()
     ids[i] = list[i].id
   end
-  local found = {}
   if current(lane.groups, lane.home.name, generation) then
     found = runs(lane.home.stream, group, consumer, ids, low, high, most)
   end
   local gone, back = {}, {}
   for _, r in ipairs(list) do
     n = n + 1
+    local word, why
     if found[r.id] ~= r.deliveries then
-      problem(n, 'lost')
+      word = 'lost'
     else
-      local word, why
-      if r.kind ~= 'a' then
-        word, why = finish(lane, r)
-      end
-      if word then
-        problem(n, word, why)
-      elseif r.kind == 'l' then
-        back[#back + 1] = r.id
-      else
-        gone[#gone + 1] = r.id
-      end
+      word, why = finish(lane, r)
+    end
+    if word then
+      problem(n, word, why)
+    elseif r.kind == 'l' then
+      back[#back + 1] = r.id
+    else
+      gone[#gone + 1] = r.id
     end
   end
   if #gone > 0 then

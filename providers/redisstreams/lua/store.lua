@@ -1,27 +1,19 @@
 -- A job on its way into a queue is written as
 --
---   queue kind body            r: ready, b: ready, unless its queue is full
---   queue kind body id bounded claim ms delay stamp order
---                              x: with all that a job may have: whether a bound holds
---                                 it back, the place of its claim's key among KEYS and
---                                 for how long, how long it is held (empty: not at
---                                 all), in which state, and the place of its ordering
---                                 key's; 0 for what it does not have
+--   queue body id bounded claim ms delay stamp order
+--
+-- which says whether a bound holds it back, the place of its claim's key among KEYS and
+-- for how long, how long it is held (empty: not at all), in which state, and the place
+-- of its ordering key's; 0 for what it does not have.
 
 local homes = {}
 
 -- readJob reads one.
 local function readJob()
-  local j = {home = homes[number()], kind = text(), body = text()}
-  j.bounded = j.kind == 'b'
-  if j.kind == 'x' then
-    j.id, j.bounded = text(), text() == '1'
-    j.claim, j.ms = number(), number()
-    j.delay, j.stamp = number(), text()
-    j.order = KEYS[number()]
-    j.claim = KEYS[j.claim]
-  end
-  return j
+  return {
+    home = homes[number()], body = text(), id = text(), bounded = text() == '1',
+    claim = KEYS[number()], ms = number(), delay = number(), stamp = text(), order = KEYS[number()],
+  }
 end
 
 -- room is how many jobs more a queue takes from clients.
