@@ -2,6 +2,7 @@ package compile
 
 import (
 	"context"
+	"errors"
 
 	"github.com/bufbuild/protocompile"
 	"github.com/bufbuild/protocompile/linker"
@@ -25,6 +26,10 @@ func compileSources(ctx context.Context, r *resolver, c *collector) (*pluginpb.C
 	files, err := compiler.Compile(ctx, r.sources.names()...)
 	if ctx.Err() != nil {
 		return nil, nil, context.Cause(ctx)
+	}
+	var crash protocompile.PanicError
+	if errors.As(err, &crash) {
+		return nil, append(advise(c.found, r.sources), r.sources.crashed(crash)...), nil
 	}
 	c.add(err)
 	if len(c.found) > 0 {
