@@ -19,7 +19,7 @@ func BenchmarkRound(b *testing.B) {
 	p := plan{schemas: 300}
 	var rounds []round
 	for b.Loop() {
-		r, err := p.round()
+		r, err := p.round(b.TempDir())
 		if err != nil {
 			b.Fatal(err)
 		}
