@@ -207,10 +207,16 @@ func TestImportsAreFoundInGoModules(t *testing.T) {
 		"third_party/ext/proto/ext/v1/e.proto": messageOf("ext.v1", "example.org/ext/gen"),
 	})
 	put(t, dir, "go.mod", "module example.com/shop\n\ngo 1.25.0\n\nrequire example.org/ext v0.0.0\n\nreplace example.org/ext => ./third_party/ext\n")
-	project := mustLoad(t, compile.Options{Dir: dir, Roots: []string{"proto"}, Imports: []string{"example.org/ext/proto"}})
-	if diff := cmp.Diff([]string{"a/a.pb.go"}, fileNames(mustGenerate(t, project))); diff != "" {
-		t.Errorf("files (-want +got):\n%s", diff)
+	find := func(what string) {
+		t.Helper()
+		project := mustLoad(t, compile.Options{Dir: dir, Roots: []string{"proto"}, Imports: []string{"example.org/ext/proto"}})
+		if diff := cmp.Diff([]string{"a/a.pb.go"}, fileNames(mustGenerate(t, project))); diff != "" {
+			t.Errorf("%s: files (-want +got):\n%s", what, diff)
+		}
 	}
+	find("a module")
+	put(t, dir, "vendor/modules.txt", "# example.org/ext v0.0.0 => ./third_party/ext\n## explicit\n")
+	find("a module beside vendor")
 }
 
 func TestCopiesOfTheOptionsAtTheirOwnPathGenerateNothing(t *testing.T) {

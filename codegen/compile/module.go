@@ -71,7 +71,8 @@ func (m *module) dependency(ctx context.Context, want string) (string, error) {
 }
 
 func (m *module) goList(ctx context.Context, mod string) (string, error) {
-	for _, args := range [][]string{{"mod", "download", mod}, {"list", "-m", "-f", "{{.Dir}}", mod}} {
+	// A folder vendor has no schemas, so list looks past it.
+	for _, args := range [][]string{{"mod", "download", mod}, {"list", "-mod=readonly", "-m", "-f", "{{.Dir}}", mod}} {
 		cmd := exec.CommandContext(ctx, "go", args...)
 		cmd.Dir = m.Dir
 		out, err := cmd.Output()
