@@ -32,57 +32,51 @@ func dsn(path string, in internals, pragmas ...string) string {
 
 // openWriter opens the one connection that writes, and brings the file up to date.
 // The caller holds the write lock.
-func openWriter(ctx context.Context, path string, cfg Config, in internals) (*sql.DB, *sql.Conn, error) {
-	db, err := sql.Open("sqlite", dsn(path, in, "busy_timeout(5000)", "temp_store(memory)"))
+func openWriter(ctx context.Context, path string, cfg Config, in internals) (*connection, error) {
+	conn, err := connect(path, dsn(path, in, "busy_timeout(5000)", "temp_store(memory)"))
 	if err != nil {
-		return nil, nil, fault(path, err)
+		return nil, err
 	}
-	db.SetMaxOpenConns(1)
-	conn, err := db.Conn(ctx)
-	if err == nil {
-		err = prepareFile(ctx, conn, path, cfg, in)
+	if err := prepareFile(ctx, conn, cfg, in); err != nil {
+		conn.close()
+		return nil, err
 	}
-	if err != nil {
-		_ = db.Close()
-		return nil, nil, fault(path, err)
-	}
-	return db, conn, nil
+	return conn, nil
 }
 
-func prepareFile(ctx context.Context, conn *sql.Conn, path string, cfg Config, in internals) error {
-	var pages int
-	if err := conn.QueryRowContext(ctx, "pragma page_count").Scan(&pages); err != nil {
+func prepareFile(ctx context.Context, conn *connection, cfg Config, in internals) error {
+	var pages int64
+	if _, err := conn.row(ctx, "pragma page_count", nil, &pages); err != nil {
 		return err
 	}
 	if pages == 0 {
 		// Only before the first page is written does this take effect.
-		if _, err := conn.ExecContext(ctx, "pragma auto_vacuum = incremental"); err != nil {
+		if err := conn.script(ctx, "pragma auto_vacuum = incremental"); err != nil {
 			return err
 		}
-	} else if _, err := fileVersion(ctx, conn, path); err != nil {
+	} else if _, err := fileVersion(ctx, conn); err != nil {
 		return err
 	}
 	var mode string
-	if err := conn.QueryRowContext(ctx, "pragma journal_mode = wal").Scan(&mode); err != nil {
+	if _, err := conn.row(ctx, "pragma journal_mode = wal", nil, &mode); err != nil {
 		return err
 	}
 	if mode != "wal" {
-		return setupError("the file "+path+" cannot have a write-ahead log (its journal is "+mode+")",
+		return setupError("the file "+conn.path+" cannot have a write-ahead log (its journal is "+mode+")",
 			"put it on a local disk, and check that file and folder can be written")
 	}
 	settings := fmt.Sprintf("pragma synchronous = %s; pragma wal_autocheckpoint = 4000; pragma journal_size_limit = 67108864; pragma cache_size = -65536", cfg.Synchronous)
 	if in.maxPages > 0 {
 		settings += fmt.Sprintf("; pragma max_page_count = %d", in.maxPages)
 	}
-	if _, err := conn.ExecContext(ctx, settings); err != nil {
+	if err := conn.script(ctx, settings); err != nil {
 		return err
 	}
-	if err := migrate(ctx, conn, path); err != nil {
+	if err := migrate(ctx, conn); err != nil {
 		return err
 	}
 	// From here on the writer waits by itself (see beginPatiently).
-	_, err := conn.ExecContext(ctx, "pragma busy_timeout = 0")
-	return err
+	return conn.script(ctx, "pragma busy_timeout = 0")
 }
 
 // openReaders opens the connections for looking at the file.

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -41,9 +40,9 @@ func deliveryJob(d *delivery) int64 { return d.n }
 func (t *transaction) extend(list []*extension) {
 	for _, e := range list {
 		runs := make(map[int64]int64, len(e.ours))
-		t.query(sqlFindRuns, []any{numbers(e.ours, deliveryJob)}, func(rows *sql.Rows) error {
+		t.query(sqlFindRuns, []any{numbers(e.ours, deliveryJob)}, func(r row) error {
 			var n, run int64
-			err := rows.Scan(&n, &run)
+			err := r.scan(&n, &run)
 			runs[n] = run
 			return err
 		})

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -93,9 +92,9 @@ func (t *transaction) heldCopy(scope int64, e *entry) *heldRow {
 // heldByID finds the held jobs whose id may be this one.
 func (t *transaction) heldByID(scope int64, id string) []heldRow {
 	var found []heldRow
-	t.query(sqlHeldByID, []any{scope, hash(id)}, func(rows *sql.Rows) error {
+	t.query(sqlHeldByID, []any{scope, hash(id)}, func(r row) error {
 		h := heldRow{scope: scope}
-		err := rows.Scan(&h.n, &h.q, &h.due, &h.pos, &h.token, &h.key, &h.body)
+		err := r.scan(&h.n, &h.q, &h.due, &h.pos, &h.token, &h.key, &h.body)
 		found = append(found, h)
 		return err
 	})

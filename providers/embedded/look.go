@@ -1,7 +1,7 @@
 package embedded
 
 import (
-	"database/sql"
+	"context"
 	"time"
 )
 
@@ -70,10 +70,9 @@ func (w *writer) changedElsewhere() bool {
 
 // anyReady reports whether a lane of a waiting reception has work.
 func (w *writer) anyReady() bool {
-	var one int
 	for _, r := range w.standby.receptions {
 		for _, lane := range r.lanes {
-			if w.read("select 1 from ready where q = ? limit 1", []any{lane}, &one) {
+			if w.read("select 1 from ready where q = ? limit 1", []any{lane}) {
 				return true
 			}
 		}
@@ -91,9 +90,9 @@ func (w *writer) anyLapsed() bool {
 		}
 	}
 	found := false
-	_ = w.stmtQuery("select distinct q from running where lease <= ?", []any{w.store.in.now()}, func(rows *sql.Rows) error {
+	_ = w.conn.query(context.Background(), "select distinct q from running where lease <= ?", []any{w.store.in.now()}, func(r row) error {
 		var q int64
-		err := rows.Scan(&q)
+		err := r.scan(&q)
 		found = found || lanes[q]
 		return err
 	})
@@ -102,17 +101,12 @@ func (w *writer) anyLapsed() bool {
 
 // anyDue reports whether jobs of our own are due that nobody promotes.
 func (w *writer) anyDue() bool {
-	var one int
-	return w.read("select 1 from held where scope = 0 and behind = 0 and due <= ? limit 1", []any{w.store.in.now()}, &one)
+	return w.read("select 1 from held where scope = 0 and behind = 0 and due <= ? limit 1", []any{w.store.in.now()})
 }
 
 // read reads one row outside a transaction. What it cannot read now, the next look
 // will.
 func (w *writer) read(query string, args []any, into ...any) bool {
-	found := false
-	err := w.stmtQuery(query, args, func(rows *sql.Rows) error {
-		found = true
-		return rows.Scan(into...)
-	})
+	found, err := w.conn.row(context.Background(), query, args, into...)
 	return err == nil && found
 }

@@ -21,7 +21,7 @@ type store struct {
 	in      internals
 	side    *sideFile
 	waker   waker
-	db      *sql.DB // the writer's connection
+	conn    *connection // the writer's
 	readers *sql.DB
 	writer  *writer
 
@@ -85,8 +85,7 @@ func (s *store) start(ctx context.Context) error {
 	if s.side, err = openSideFile(s.path + lockSuffix); err != nil {
 		return err
 	}
-	conn, err := s.openLocked(ctx)
-	if err != nil {
+	if err = s.openLocked(ctx); err != nil {
 		return err
 	}
 	if s.readers, err = openReaders(s.path, s.in); err != nil {
@@ -100,7 +99,7 @@ func (s *store) start(ctx context.Context) error {
 		s.provider.Events.EmitEarly(provider.Event{Provider: name, Kind: provider.Degraded, Message: "processes poll for each other's jobs", Err: err})
 		s.waker = poller{}
 	}
-	s.writer = newWriter(s, conn)
+	s.writer = newWriter(s)
 	go s.writer.run()
 	return s.setBounds(ctx)
 }
@@ -113,22 +112,22 @@ func (s *store) newWaker() (waker, error) {
 }
 
 // openLocked opens the writer's connection under the write lock.
-func (s *store) openLocked(ctx context.Context) (*sql.Conn, error) {
+func (s *store) openLocked(ctx context.Context) error {
 	turn := turnstile{side: s.side}
 	if err := turn.enter(ctx.Done(), func(time.Duration) {}); err != nil {
 		if ctx.Err() != nil {
 			err = fmt.Errorf("another process has held its write lock for %s, stopped or stuck; let it continue or end it: %w",
 				s.cfg.OpenWait, ctx.Err())
 		}
-		return nil, fmt.Errorf("embedded file %s: %w", s.path, err)
+		return fmt.Errorf("embedded file %s: %w", s.path, err)
 	}
 	defer turn.leave()
-	db, conn, err := openWriter(ctx, s.path, s.cfg, s.in)
-	s.db = db
+	var err error
+	s.conn, err = openWriter(ctx, s.path, s.cfg, s.in)
 	if err != nil && ctx.Err() != nil {
 		err = fmt.Errorf("embedded file %s: the disk took longer than %s; give Config.OpenWait more time: %w", s.path, s.cfg.OpenWait, err)
 	}
-	return conn, err
+	return err
 }
 
 // setBounds stores the bounds that this process was given.
@@ -265,7 +264,6 @@ func (s *store) shut() {
 	s.stop()
 	if s.writer != nil {
 		s.writer.finish(s.closing)
-		s.writer.closeStatements()
 	}
 	if s.waker != nil {
 		s.waker.close()
@@ -273,8 +271,8 @@ func (s *store) shut() {
 	if s.readers != nil {
 		_ = s.readers.Close()
 	}
-	if s.db != nil {
-		_ = s.db.Close()
+	if s.conn != nil {
+		s.conn.close()
 	}
 	if s.side != nil {
 		s.side.close()

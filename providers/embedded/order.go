@@ -24,8 +24,7 @@ func (t *transaction) join(list []*entry) {
 			continue
 		}
 		known[at] = true
-		var one int
-		if !t.row(sqlLineHas, []any{e.q, e.key}, &one) {
+		if !t.row(sqlLineHas, []any{e.q, e.key}) {
 			heads = append(heads, e)
 		}
 	}

@@ -97,9 +97,9 @@ func (d *delays) restUntil(due int64) time.Duration {
 // dueNow returns due jobs of a scope, up to a number, of each ordering key the first.
 func (t *transaction) dueNow(scope int64, most int) []heldRow {
 	var due []heldRow
-	t.query(sqlDue, []any{scope, t.now}, func(rows *sql.Rows) error {
+	t.query(sqlDue, []any{scope, t.now}, func(r row) error {
 		h := heldRow{scope: scope}
-		if err := rows.Scan(&h.n, &h.q, &h.pos, &h.key); err != nil {
+		if err := r.scan(&h.n, &h.q, &h.pos, &h.key); err != nil {
 			return err
 		}
 		if due = append(due, h); len(due) == most {
@@ -162,8 +162,7 @@ func (t *transaction) adopt(h heldRow) heldRow {
 
 // joinLate puts a job that was held before it ever waited at the end of its key.
 func (t *transaction) joinLate(h heldRow) {
-	var one int
-	first := !t.row(sqlLineHas, []any{h.q, h.key}, &one)
+	first := !t.row(sqlLineHas, []any{h.q, h.key})
 	pos := t.next()
 	t.exec(t.w.insert.line.of[0], h.q, h.key, pos, h.n)
 	if first {

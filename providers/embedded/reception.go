@@ -1,8 +1,6 @@
 package embedded
 
 import (
-	"database/sql"
-
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -129,9 +127,9 @@ func (r *reception) takeOver(t *transaction) {
 		if len(r.got.list) >= r.most {
 			break
 		}
-		t.query(sqlLapsed, []any{t.now, q}, func(rows *sql.Rows) error {
+		t.query(sqlLapsed, []any{t.now, q}, func(found row) error {
 			var c started
-			if err := rows.Scan(&c.n, &c.q, &c.pos, &c.key, &c.crashes, &c.body); err != nil {
+			if err := found.scan(&c.n, &c.q, &c.pos, &c.key, &c.crashes, &c.body); err != nil {
 				return err
 			}
 			c.crashes++
@@ -158,18 +156,17 @@ func (r *reception) start(t *transaction, q int64) {
 // startReady starts what is ready in one lane.
 func (r *reception) startReady(t *transaction, q int64) {
 	before := len(r.got.list)
-	var c started // read here, because what is scanned into is on the heap
-	var key sql.NullInt64
+	c := started{q: q}
 	var ghosts []int64
-	t.query(sqlWaiting, []any{q}, func(rows *sql.Rows) error {
-		if err := rows.Scan(&c.n, &c.pos, &key, &c.body); err != nil {
+	t.query(sqlWaiting, []any{q}, func(found row) error {
+		if err := found.scan(&c.n, &c.pos, &c.key, &c.body); err != nil {
 			return err
 		}
-		if !key.Valid {
+		if found[2] == nil { // no such job; its body might be empty
 			ghosts = append(ghosts, c.n)
 			return nil
 		}
-		return r.got.add(started{n: c.n, q: q, pos: c.pos, key: key.Int64, body: c.body}, r.most)
+		return r.got.add(c, r.most)
 	})
 	if len(r.got.list)+len(ghosts) == before {
 		return

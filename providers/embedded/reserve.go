@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -37,7 +36,7 @@ func (d *delays) publishDue(ctx context.Context, publish provider.Publish) (int6
 }
 
 const (
-	sqlDueLater  = "select min(due) from held where scope = ? and behind = 0 and due > ?"
+	sqlDueLater  = "select coalesce(min(due), ?) from held where scope = ? and behind = 0 and due > ?"
 	sqlBodies    = "select j.n, j.body from json_each(?) e join job j on j.n = e.value order by e.key"
 	sqlReserve   = "update held set due = ?, token = ? where n in (select value from json_each(?))"
 	sqlGiveBack  = "update held set due = ?, token = -token where token = ? and n in (select value from json_each(?))"
@@ -66,7 +65,7 @@ func (d *delays) reserve(ctx context.Context) (reservation, error) {
 			return nil
 		}
 		list := numbers(others, func(h heldRow) int64 { return h.n })
-		t.query(sqlBodies, []any{list}, func(rows *sql.Rows) error { return r.add(rows) })
+		t.query(sqlBodies, []any{list}, r.add)
 		r.token = t.next()
 		t.exec(sqlReserve, t.after(d.store.cfg.PromotionLease), r.token, list)
 		return nil
@@ -78,10 +77,10 @@ func (d *delays) reserve(ctx context.Context) (reservation, error) {
 }
 
 // add takes a job in.
-func (r *reservation) add(rows *sql.Rows) error {
+func (r *reservation) add(found row) error {
 	var n int64
 	var body []byte
-	if err := rows.Scan(&n, &body); err != nil {
+	if err := found.scan(&n, &body); err != nil {
 		return err
 	}
 	job, err := provider.Unmarshal(body)
@@ -107,11 +106,9 @@ func keepPlaces(due []heldRow) (placed, others []heldRow) {
 
 // dueLater returns when the next job of a scope is due, or a reservation ends.
 func (t *transaction) dueLater(scope int64) int64 {
-	var due sql.NullInt64
-	if t.row(sqlDueLater, []any{scope, t.now}, &due); !due.Valid {
-		return forever
-	}
-	return due.Int64
+	due := int64(forever)
+	t.row(sqlDueLater, []any{due, scope, t.now}, &due)
+	return due
 }
 
 // conclude forgets what was stored, and gives back what was refused. What is
@@ -147,9 +144,9 @@ func (d *delays) conclude(ctx context.Context, r reservation, stored []provider.
 // forget removes reserved jobs, unless they were held anew or reserved by another.
 func (t *transaction) forget(token int64, list []int64) {
 	var held []heldRow
-	t.query(sqlFindToken, []any{token, numbers(list, same)}, func(rows *sql.Rows) error {
+	t.query(sqlFindToken, []any{token, numbers(list, same)}, func(r row) error {
 		var h heldRow
-		err := rows.Scan(&h.n, &h.scope, &h.q, &h.pos, &h.key)
+		err := r.scan(&h.n, &h.scope, &h.q, &h.pos, &h.key)
 		held = append(held, h)
 		return err
 	})
@@ -193,9 +190,9 @@ func (d *delays) buryOdd(ctx context.Context, r reservation) {
 	err := d.store.writer.do(ctx, func(t *transaction) error {
 		buried = buried[:0]
 		var held []heldRow
-		t.query(sqlOdd, []any{r.token, numbers(r.odd, same)}, func(rows *sql.Rows) error {
+		t.query(sqlOdd, []any{r.token, numbers(r.odd, same)}, func(r row) error {
 			var h heldRow
-			err := rows.Scan(&h.n, &h.scope, &h.q, &h.pos, &h.key, &h.body)
+			err := r.scan(&h.n, &h.scope, &h.q, &h.pos, &h.key, &h.body)
 			held = append(held, h)
 			return err
 		})

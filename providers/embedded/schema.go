@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"database/sql"
 	"fmt"
 )
 
@@ -115,48 +114,45 @@ create index dead_id on dead (id);
 
 // migrate creates the tables, or adds what a file of an older version lacks. The
 // caller holds the write lock.
-func migrate(ctx context.Context, conn *sql.Conn, path string) error {
-	version, err := fileVersion(ctx, conn, path)
+func migrate(ctx context.Context, conn *connection) error {
+	version, err := fileVersion(ctx, conn)
 	if err != nil || version == len(migrations()) {
 		return err
 	}
-	if _, err := conn.ExecContext(ctx, "begin immediate"); err != nil {
-		return fault(path, err)
-	}
-	script := ""
+	script := "begin immediate; "
 	for _, m := range migrations()[version:] {
 		script += m
 	}
 	script += fmt.Sprintf("pragma application_id = %d; pragma user_version = %d; commit", applicationID, len(migrations()))
-	if _, err := conn.ExecContext(ctx, script); err != nil {
-		_, _ = conn.ExecContext(ctx, "rollback")
-		return fault(path, err)
+	if err := conn.script(ctx, script); err != nil {
+		_ = conn.script(context.WithoutCancel(ctx), "rollback") // nothing to undo if it never began
+		return err
 	}
 	return nil
 }
 
 // fileVersion returns the version of the file, 0 for a new one, and refuses what
 // is not ours or not yet ours.
-func fileVersion(ctx context.Context, conn *sql.Conn, path string) (int, error) {
-	var application, version, tables int
-	for pragma, value := range map[string]*int{
+func fileVersion(ctx context.Context, conn *connection) (int, error) {
+	var application, version, tables int64
+	for pragma, value := range map[string]*int64{
 		"pragma application_id":              &application,
 		"pragma user_version":                &version,
 		"select count(*) from sqlite_schema": &tables,
 	} {
-		if err := conn.QueryRowContext(ctx, pragma).Scan(value); err != nil {
-			return 0, fault(path, err)
+		if _, err := conn.row(ctx, pragma, nil, value); err != nil {
+			return 0, err
 		}
 	}
 	switch {
 	case tables == 0:
 		return 0, nil
 	case application != applicationID:
-		return 0, setupError("the file "+path+" belongs to another program", "choose another path")
-	case version > len(migrations()):
+		return 0, setupError("the file "+conn.path+" belongs to another program", "choose another path")
+	case version > int64(len(migrations())):
 		return 0, setupError(
-			fmt.Sprintf("the file %s has version %d, and this program knows %d", path, version, len(migrations())),
+			fmt.Sprintf("the file %s has version %d, and this program knows %d", conn.path, version, len(migrations())),
 			"run a newer version of Backstage on it")
 	}
-	return version, nil
+	return int(version), nil
 }

@@ -119,9 +119,9 @@ func (t *transaction) endTogether(list []*settlement) bool {
 		return false
 	}
 	first, last := list[0].d, list[len(list)-1].d
-	var there int
+	var there int64
 	t.row(sqlCountRuns, []any{first.n, last.n, first.run}, &there)
-	if there != len(list) {
+	if there != int64(len(list)) {
 		return false
 	}
 	t.exec(sqlEndRuns, first.n, last.n, first.run)

@@ -2,8 +2,6 @@ package embedded
 
 import (
 	"context"
-	"database/sql"
-	"errors"
 	"math"
 	"strconv"
 
@@ -59,7 +57,7 @@ const sqlSequence = "select depth from queue where q = 0"
 // begin starts a transaction. The caller holds the side file's write lock; what
 // may still be in the way are programs that do not know of it.
 func (w *writer) begin() (*transaction, error) {
-	if _, err := w.stmtExec("begin immediate"); err != nil {
+	if _, err := w.conn.exec(context.Background(), "begin immediate"); err != nil {
 		return nil, err
 	}
 	w.serial++
@@ -96,7 +94,7 @@ func (t *transaction) commit() error {
 		t.rollback()
 		return t.err
 	}
-	if _, err := t.w.stmtExec("commit"); err != nil {
+	if _, err := t.w.conn.exec(context.Background(), "commit"); err != nil {
 		t.rollback()
 		return commitFault(t.w.store.path, err)
 	}
@@ -108,7 +106,7 @@ func (t *transaction) commit() error {
 }
 
 // rollback fails if SQLite has rolled back by itself, which is as good.
-func (t *transaction) rollback() { _, _ = t.w.stmtExec("rollback") }
+func (t *transaction) rollback() { _, _ = t.w.conn.exec(context.Background(), "rollback") }
 
 const (
 	sqlSetSequence = "update queue set depth = ? where q = 0"
@@ -170,81 +168,27 @@ func (t *transaction) exec(query string, args ...any) int64 {
 	if t.err != nil {
 		return 0
 	}
-	result, err := t.w.stmtExec(query, args...)
-	if err != nil {
-		t.err = err
-		return 0
-	}
-	changed, _ := result.RowsAffected()
+	changed, err := t.w.conn.exec(context.Background(), query, args...)
+	t.err = err
 	t.wrote = true
 	return changed
 }
 
 // row reads one row, and reports whether there was one.
 func (t *transaction) row(query string, args []any, into ...any) bool {
-	found := false
-	t.query(query, args, func(rows *sql.Rows) error {
-		found = true
-		return rows.Scan(into...)
-	})
+	if t.err != nil {
+		return false
+	}
+	found, err := t.w.conn.row(context.Background(), query, args, into...)
+	t.err = err
 	return found
 }
 
-// errEnough ends a query early, and is no error.
-var errEnough = errors.New("enough")
-
 // query calls each for every row, until it returns errEnough.
-func (t *transaction) query(query string, args []any, each func(*sql.Rows) error) {
+func (t *transaction) query(query string, args []any, each func(row) error) {
 	if t.err == nil {
-		t.err = t.w.stmtQuery(query, args, each)
+		t.err = t.w.conn.query(context.Background(), query, args, each)
 	}
-}
-
-// stmtExec runs a statement outside or inside a transaction.
-func (w *writer) stmtExec(query string, args ...any) (sql.Result, error) {
-	stmt, err := w.stmt(query)
-	if err != nil {
-		return nil, err
-	}
-	result, err := stmt.ExecContext(context.Background(), args...)
-	if err != nil {
-		return nil, fault(w.store.path, err)
-	}
-	return result, nil
-}
-
-func (w *writer) stmtQuery(query string, args []any, each func(*sql.Rows) error) error {
-	stmt, err := w.stmt(query)
-	if err != nil {
-		return err
-	}
-	rows, err := stmt.QueryContext(context.Background(), args...)
-	if err != nil {
-		return fault(w.store.path, err)
-	}
-	for rows.Next() {
-		if err := each(rows); err != nil {
-			_ = rows.Close()
-			if err == errEnough {
-				return nil
-			}
-			return fault(w.store.path, err)
-		}
-	}
-	return fault(w.store.path, errors.Join(rows.Err(), rows.Close()))
-}
-
-// stmt returns a statement, prepared once.
-func (w *writer) stmt(query string) (*sql.Stmt, error) {
-	if stmt := w.stmts[query]; stmt != nil {
-		return stmt, nil
-	}
-	stmt, err := w.conn.PrepareContext(context.Background(), query)
-	if err != nil {
-		return nil, fault(w.store.path, err)
-	}
-	w.stmts[query] = stmt
-	return stmt, nil
 }
 
 // numbers writes integers as a JSON array, for json_each.

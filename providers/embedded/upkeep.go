@@ -1,6 +1,9 @@
 package embedded
 
-import "time"
+import (
+	"context"
+	"time"
+)
 
 const (
 	// upkeepEvery is how often a file that was written to is tidied.
@@ -39,9 +42,9 @@ func (w *writer) keepUp(now time.Time) {
 	}
 	defer w.turn.leave()
 	if free > freePages {
-		_, _ = w.stmtExec(freeStep)
+		_, _ = w.conn.exec(context.Background(), freeStep)
 	}
 	if expired > 0 {
-		_, _ = w.stmtExec(sqlDropClaims, w.store.in.now(), claimStep)
+		_, _ = w.conn.exec(context.Background(), sqlDropClaims, w.store.in.now(), claimStep)
 	}
 }

@@ -2,7 +2,6 @@ package embedded
 
 import (
 	"context"
-	"database/sql"
 	"errors"
 	"fmt"
 	"runtime"
@@ -17,8 +16,7 @@ import (
 // disk syncs shares the next sync.
 type writer struct {
 	store   *store
-	conn    *sql.Conn
-	stmts   map[string]*sql.Stmt
+	conn    *connection
 	insert  insertings
 	args    []any                // of the statement that inserts rows
 	queues  map[scopedName]int64 // those on record
@@ -45,10 +43,9 @@ type writer struct {
 	ending, cutting sync.Once
 }
 
-func newWriter(s *store, conn *sql.Conn) *writer {
+func newWriter(s *store) *writer {
 	return &writer{
-		store: s, conn: conn,
-		stmts:  make(map[string]*sql.Stmt),
+		store: s, conn: s.conn,
 		insert: newInsertings(),
 		queues: make(map[scopedName]int64),
 		turn:   turnstile{side: s.side},
@@ -260,13 +257,6 @@ func (w *writer) finish(ctx context.Context) bool {
 	case <-time.After(time.Second): // it is in a transaction, on a disk that hangs
 		return false
 	}
-}
-
-func (w *writer) closeStatements() {
-	for _, stmt := range w.stmts {
-		_ = stmt.Close()
-	}
-	_ = w.conn.Close()
 }
 
 // whyLate says why a call's context ended before its answer.
