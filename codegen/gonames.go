@@ -11,6 +11,7 @@ import (
 const (
 	packageSuffix = "tasks"
 	outFile       = "tasks.backstage.go"
+	longestFolder = 255
 )
 
 // place decides which Go package a service becomes: its name in lower case with
@@ -41,6 +42,9 @@ func (l *loader) packageNames() {
 		messages[f.GoImportPath] = f
 	}
 	for _, s := range l.program.Services {
+		if n := len(s.GoPackage); n > longestFolder {
+			l.errorf(s.Pos, "service %s needs a folder with a name of %d bytes; file systems take %d", s.desc.Desc.Name(), n, longestFolder)
+		}
 		if f := messages[s.GoImportPath]; f != nil {
 			l.errorf(s.Pos, "service %s becomes Go package %s, which is already that of the messages in %s",
 				s.desc.Desc.Name(), string(s.GoImportPath), f.Desc.Path())

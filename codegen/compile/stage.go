@@ -39,7 +39,7 @@ func stage(name, content string) (staged, error) {
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		return staged{}, err
 	}
-	s := staged{name: name, temp: filepath.Join(filepath.Dir(name), fmt.Sprintf(".%s.%x.tmp", filepath.Base(name), rand.Uint64()))}
+	s := staged{name: name, temp: filepath.Join(filepath.Dir(name), fmt.Sprintf(".backstage.%x.tmp", rand.Uint64()))}
 	if err := os.WriteFile(s.temp, []byte(content), mode); err != nil {
 		return staged{}, errors.Join(err, s.discard())
 	}

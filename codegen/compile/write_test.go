@@ -71,6 +71,15 @@ func TestARunThatCannotWriteAllWritesNothing(t *testing.T) {
 	}
 }
 
+func TestTheLongestFileNameIsWritten(t *testing.T) {
+	t.Parallel()
+	name := "a/v1/" + strings.Repeat("x", 249) + ".proto"
+	dir := inModule(t, map[string]string{"proto/" + name: messageOf("a.v1", "example.com/shop/gen/a/v1")})
+	if changes := run(t, compile.Options{Dir: dir}); len(changes.Written) != 1 {
+		t.Errorf("written: %v, want one file", changes.Written)
+	}
+}
+
 func TestWhatAnotherGeneratorWroteIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir := twoSchemas(t)
