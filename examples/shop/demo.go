@@ -30,8 +30,8 @@ func demo(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	play := &play{shop: s, crew: &crew{place: at, ended: make(chan end)}, killAt: before.charged + *orders/3}
-	if err := play.run(ctx, "-orders", strconv.Itoa(*orders), "-rate", strconv.Itoa(*rate)); err != nil {
+	p := &play{shop: s, crew: &crew{place: at, ended: make(chan end)}, killAt: before.charged + *orders/3}
+	if err := p.run(ctx, "-orders", strconv.Itoa(*orders), "-rate", strconv.Itoa(*rate)); err != nil {
 		return fmt.Errorf("%w (what the processes said is in %s)", err, at.data)
 	}
 	fmt.Println()
@@ -49,8 +49,8 @@ const (
 type play struct {
 	*shop
 	crew *crew
-	// victim is the worker to be killed when killAt orders are charged; nil when it
-	// has been.
+	// victim is the worker that is killed when killAt orders are charged; nil from then
+	// on.
 	victim *os.Process
 	killAt int
 
@@ -82,7 +82,7 @@ func (p *play) run(ctx context.Context, produce ...string) (err error) {
 		case <-ctx.Done():
 			return ctx.Err()
 		case end := <-p.crew.ended:
-			err = p.left(ctx, end)
+			err = p.gone(ctx, end)
 		case <-ticker.C:
 			done, err = p.watch(ctx)
 		}
@@ -100,9 +100,9 @@ func (p *play) hire(ctx context.Context, name string) (*os.Process, error) {
 	return process, err
 }
 
-// left is called when a process has ended. A worker that died is replaced, as what
+// gone is called when a process has ended. A worker that died is replaced, as what
 // supervises workers elsewhere does.
-func (p *play) left(ctx context.Context, end end) error {
+func (p *play) gone(ctx context.Context, end end) error {
 	if end.name == "producer" {
 		p.producing = false
 		return end.err

@@ -31,7 +31,8 @@ func (p *press) answered() bool { return p.receipt.Err == nil }
 // enqueue enqueues jobs until the broker has answered for each. A Job has its id
 // from the start, so that to enqueue it again is to try the same one. If the answer
 // was Unknown and it is stored after all, both copies may run, and the ledger
-// recognises the second by the id.
+// recognises the second by the id. (An id that is to outlive the producer is given by
+// backstage.WithID; here the dedupe key does that.)
 func (p *producer) enqueue(ctx context.Context, presses []*press) error {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()

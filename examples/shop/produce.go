@@ -73,7 +73,7 @@ const batch = 20
 func (p *producer) all(ctx context.Context, first, orders, rate int) error {
 	var pace <-chan time.Time
 	if rate > 0 {
-		ticker := time.NewTicker(batch * time.Second / time.Duration(rate))
+		ticker := time.NewTicker(max(batch*time.Second/time.Duration(rate), 1))
 		defer ticker.Stop()
 		pace = ticker.C
 	}
