@@ -107,8 +107,14 @@ func (c *containers) described(s *spec) service {
 		script += fmt.Sprintf(` && { [ -e %s ] || printf %%s "$%s" >%s; }`, name, variable, name)
 	}
 	script += ` && exec "$@"`
+	at := place{dir: dir, bind: "0.0.0.0"}
+	if s.env != nil {
+		for name, value := range s.env(at) {
+			environment[name] = literally(value)
+		}
+	}
 	var words []string
-	for _, word := range s.command(place{dir: dir, bind: "0.0.0.0"}) {
+	for _, word := range s.command(at) {
 		words = append(words, literally(word))
 	}
 	return service{

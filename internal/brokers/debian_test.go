@@ -59,7 +59,7 @@ func read(t *testing.T, path string) string {
 func TestRootOnDebianGetsThePackageAndNoService(t *testing.T) {
 	here, system := pretendDebian(t)
 	var said bytes.Buffer
-	found, err := system.obtain(t.Context(), &said, recipes())
+	found, err := system.obtain(t.Context(), &said, []recipe{redisRecipe()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -89,7 +89,7 @@ func TestNothingIsInstalledWhereItIsThere(t *testing.T) {
 		t.Fatal(err)
 	}
 	var said bytes.Buffer
-	if _, err := system.obtain(t.Context(), &said, recipes()); err != nil {
+	if _, err := system.obtain(t.Context(), &said, []recipe{redisRecipe()}); err != nil {
 		t.Fatal(err)
 	}
 	if calls := read(t, filepath.Join(here, "calls")); calls != "" || said.Len() > 0 {
@@ -105,7 +105,7 @@ func TestWhoMayNotInstallIsToldWhatToDo(t *testing.T) {
 	} {
 		s := system
 		change(&s)
-		_, err := s.obtain(t.Context(), io.Discard, recipes())
+		_, err := s.obtain(t.Context(), io.Discard, []recipe{redisRecipe()})
 		var missing *MissingError
 		if !errors.As(err, &missing) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "install Redis 7.0 or newer") {
 			t.Errorf("%v; want that %s, and what to do", err, want)
@@ -124,7 +124,7 @@ func TestPolicyOfOthersStaysAndDecides(t *testing.T) {
 			t.Fatal(err)
 		}
 		_ = os.Remove(filepath.Join(here, "redis-server"))
-		_, err := system.obtain(t.Context(), io.Discard, recipes())
+		_, err := system.obtain(t.Context(), io.Discard, []recipe{redisRecipe()})
 		if (err == nil) != installs {
 			t.Errorf("with a policy that answers %s: %v", code, err)
 		}
@@ -158,7 +158,7 @@ func TestServerThatIsTooOldIsNotUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 	system.root = false
-	_, err := system.obtain(t.Context(), io.Discard, recipes())
+	_, err := system.obtain(t.Context(), io.Discard, []recipe{redisRecipe()})
 	if err == nil || !strings.Contains(err.Error(), `version "6.0.16", and 7.0 is the oldest`) {
 		t.Errorf("%v; want that the installed one is too old", err)
 	}

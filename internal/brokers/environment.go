@@ -8,4 +8,7 @@ const (
 	Required = "BACKSTAGE_BROKERS"
 	// RedisAddress is the host:port of the Redis server that all tests of a run share.
 	RedisAddress = "BACKSTAGE_REDIS"
+	// RabbitMQAddress is that of the RabbitMQ server. Its management API is on the next
+	// port.
+	RabbitMQAddress = "BACKSTAGE_RABBITMQ"
 )

@@ -52,6 +52,12 @@ func (p *processes) start(_ context.Context, s *spec) error {
 	words := s.command(place{dir: p.dir(s), bind: "127.0.0.1"})
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr = p.dir(s), said, said
+	if s.env != nil {
+		cmd.Env = os.Environ()
+		for name, value := range s.env(place{dir: p.dir(s), bind: "127.0.0.1"}) {
+			cmd.Env = append(cmd.Env, name+"="+value)
+		}
+	}
 	apart(cmd)
 
 	p.mu.Lock()

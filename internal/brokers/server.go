@@ -21,6 +21,8 @@ type spec struct {
 	files map[string]string
 	// command is the name of the program and its arguments.
 	command func(at place) []string
+	// env are variables of its environment. Nil: none of its own.
+	env func(at place) map[string]string
 	// ready is asked again and again until it returns nil.
 	ready func(ctx context.Context) error
 }

@@ -20,12 +20,15 @@ run [-only BROKER,…] up            starts the brokers, prints their environmen
 run down                           takes down what "up" left up`
 
 // recipes returns all brokers that there are.
-func recipes() []recipe { return []recipe{redisRecipe()} }
+func recipes() []recipe { return []recipe{redisRecipe(), rabbitMQRecipe()} }
 
 // Tool is the program in folder run: it starts brokers for a command, or for a
 // developer. What it has to tell goes to say; only the environment of "up" goes to out.
 // It returns the code to exit with, which is that of the command if there is one.
-func Tool(args []string, out, say io.Writer) int {
+func Tool(args []string, out, say io.Writer) int { return toolFor(recipes(), args, out, say) }
+
+// toolFor is the tool, for some brokers.
+func toolFor(all []recipe, args []string, out, say io.Writer) int {
 	signals := make(chan os.Signal, 8)
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT} {
 		if !signal.Ignored(s) { // by nohup, for example
@@ -33,7 +36,7 @@ func Tool(args []string, out, say io.Writer) int {
 		}
 	}
 	defer signal.Stop(signals)
-	t := tool{out: out, say: say, signals: signals, system: thisDebian()}
+	t := tool{out: out, say: say, signals: signals, system: thisDebian(), recipes: all}
 	code, err := t.do(args)
 	if err != nil {
 		fmt.Fprintf(say, "brokers: %v\n", err)
@@ -56,7 +59,6 @@ func (t *tool) do(args []string) (int, error) {
 	if i := slices.Index(args, "--"); i >= 0 {
 		words, command = args[:i], args[i+1:]
 	}
-	t.recipes = recipes()
 	if len(words) > 1 && words[0] == "-only" {
 		if err := t.choose(words[1]); err != nil {
 			return wrongUsage, err

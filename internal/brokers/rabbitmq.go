@@ -1,0 +1,261 @@
+package brokers
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+)
+
+func rabbitMQRecipe() recipe {
+	return recipe{
+		name: "RabbitMQ", variable: RabbitMQAddress,
+		remedy:    "install RabbitMQ 3.10 or newer, so that rabbitmq-server is in the PATH",
+		installed: installedRabbitMQ,
+		packages:  []string{"rabbitmq-server"},
+		image:     "rabbitmq:3.13-management", command: "rabbitmq-server",
+		share: func(ctx context.Context, p program) (*Server, error) {
+			r, err := startRabbitMQ(ctx, p, RabbitMQOptions{})
+			if err != nil {
+				return nil, err
+			}
+			return r.Server, nil
+		},
+	}
+}
+
+// debianRabbitMQ is where Debian has the program itself. What is in the PATH there
+// becomes another user first.
+const debianRabbitMQ = "/usr/lib/rabbitmq/bin/rabbitmq-server"
+
+// installedRabbitMQ finds a RabbitMQ that is installed and new enough. It must come
+// with epmd, by which Erlang's programs find each other.
+func installedRabbitMQ(ctx context.Context) (program, error) {
+	path := debianRabbitMQ
+	if _, err := os.Stat(path); err != nil {
+		if path, err = exec.LookPath("rabbitmq-server"); err != nil {
+			return program{}, errors.New("rabbitmq-server is not in the PATH")
+		}
+	}
+	if _, err := exec.LookPath("epmd"); err != nil {
+		return program{}, errors.New("epmd, which comes with Erlang, is not in the PATH")
+	}
+	ctx, cancel := context.WithTimeout(ctx, asking)
+	defer cancel()
+	out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(path), "rabbitmqctl"), "version").Output()
+	if err != nil {
+		return program{}, fmt.Errorf("rabbitmqctl version: %w", err)
+	}
+	version := strings.TrimSpace(string(out))
+	if !reaches(version, "3.10") {
+		return program{}, fmt.Errorf("%s is version %q, and 3.10 is the oldest that will do", path, version)
+	}
+	return program{path: path, version: version}, nil
+}
+
+// RabbitMQOptions says what kind of RabbitMQ server a test wants. The zero value is one
+// with the management API, with everything else as RabbitMQ has it but for the timeout
+// after which dead-lettering is tried again.
+type RabbitMQOptions struct {
+	// Conf are further lines of rabbitmq.conf, such as "consumer_timeout = 60000".
+	Conf []string
+}
+
+// RabbitMQ is a RabbitMQ server of a test's own.
+type RabbitMQ struct {
+	*Server
+}
+
+// URL is where clients connect.
+func (r *RabbitMQ) URL() string { return RabbitMQURL(r.Addr()) }
+
+// Management is the URL of the management API.
+func (r *RabbitMQ) Management() string { return RabbitMQManagement(r.Addr()) }
+
+// RabbitMQURL is what a client connects to for a server at host:port.
+func RabbitMQURL(address string) string { return "amqp://guest:guest@" + address + "/" }
+
+// RabbitMQManagement is the URL of the management API of a server at host:port: its
+// port is the next one.
+func RabbitMQManagement(address string) string {
+	host, port, err := net.SplitHostPort(address)
+	if err != nil {
+		return ""
+	}
+	n, err := strconv.Atoi(port)
+	if err != nil {
+		return ""
+	}
+	return "http://guest:guest@" + net.JoinHostPort(host, strconv.Itoa(n+1))
+}
+
+// Close kills the server, and removes its folder. Closing twice is fine. Tests need not
+// call it.
+func (r *RabbitMQ) Close() error { return r.on.close() }
+
+// StartRabbitMQ starts a RabbitMQ server for a program that is no test, such as one
+// that measures. The program closes it; should it die before, the server ends as well.
+// It does not install anything: a *MissingError says what to do.
+func StartRabbitMQ(ctx context.Context, opts RabbitMQOptions) (*RabbitMQ, error) {
+	p, err := rabbitMQRecipe().find(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return startRabbitMQ(ctx, p, opts)
+}
+
+// startRabbitMQ starts a server in a site of its own, with an epmd of its own: that of
+// the system knows, and is known to, everybody.
+func startRabbitMQ(ctx context.Context, p program, opts RabbitMQOptions) (*RabbitMQ, error) {
+	s, on, err := p.open(3)
+	if err != nil {
+		return nil, err
+	}
+	r := &RabbitMQ{&Server{spec: rabbitMQSpec(p, s, opts), on: on}}
+	if p.image == "" { // in a container the server starts its own
+		err = (&Server{spec: epmdSpec(s.port(2)), on: on}).start(ctx)
+	}
+	if err == nil {
+		err = r.start(ctx)
+	}
+	if err != nil {
+		return nil, errors.Join(err, on.close())
+	}
+	return r, nil
+}
+
+// epmdSpec is an epmd in the foreground, where it can be taken down.
+func epmdSpec(port int) *spec {
+	return &spec{
+		name: "epmd", port: port,
+		command: func(at place) []string {
+			return []string{"epmd", "-port", strconv.Itoa(port), "-address", at.bind, "-relaxed_command_check"}
+		},
+		ready: func(ctx context.Context) error {
+			conn, err := new(net.Dialer).DialContext(ctx, "tcp", local(port))
+			if err != nil {
+				return err
+			}
+			return conn.Close()
+		},
+	}
+}
+
+// rabbitMQSpec is a node that listens on the first port of a site, with the management
+// API on the second.
+func rabbitMQSpec(p program, s *site, opts RabbitMQOptions) *spec {
+	port := s.port(0)
+	bind := "127.0.0.1"
+	if p.image != "" {
+		bind = "0.0.0.0"
+	}
+	conf := append([]string{
+		fmt.Sprintf("listeners.tcp.1 = %s:%d", bind, port),
+		"management.tcp.ip = " + bind,
+		fmt.Sprintf("management.tcp.port = %d", s.port(1)),
+		"loopback_users.guest = false",
+		"log.console = true", "log.console.level = warning", "log.file = false",
+	}, opts.Conf...)
+	return &spec{
+		name: "rabbitmq", port: port,
+		files: map[string]string{
+			"rabbitmq.conf":   strings.Join(conf, "\n") + "\n",
+			"advanced.config": "[{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 2000}]}].\n",
+			"enabled_plugins": "[rabbitmq_management].\n",
+		},
+		command: func(place) []string { return []string{p.path} },
+		env: func(at place) map[string]string {
+			env := map[string]string{
+				"HOME":                          at.dir,
+				"RABBITMQ_NODENAME":             fmt.Sprintf("backstage%d@localhost", port),
+				"RABBITMQ_NODE_IP_ADDRESS":      at.bind,
+				"RABBITMQ_NODE_PORT":            strconv.Itoa(port),
+				"RABBITMQ_DIST_PORT":            strconv.Itoa(port + beside),
+				"RABBITMQ_MNESIA_BASE":          at.dir + "/mnesia",
+				"RABBITMQ_LOG_BASE":             at.dir + "/log",
+				"RABBITMQ_PID_FILE":             at.dir + "/pid",
+				"RABBITMQ_CONFIG_FILE":          at.dir + "/rabbitmq.conf",
+				"RABBITMQ_ADVANCED_CONFIG_FILE": at.dir + "/advanced.config",
+				"RABBITMQ_ENABLED_PLUGINS_FILE": at.dir + "/enabled_plugins",
+			}
+			if p.image == "" {
+				env["ERL_EPMD_PORT"] = strconv.Itoa(s.port(2))
+				env["ERL_EPMD_ADDRESS"] = at.bind
+				env["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] = "-kernel inet_dist_use_interface {127,0,0,1}"
+			}
+			return env
+		},
+		ready: func(ctx context.Context) error { return greets(ctx, local(port)) },
+	}
+}
+
+// greets returns nil if a broker at an address answers the first words of AMQP 0.9.1
+// with a frame, and not with another version or nothing.
+func greets(ctx context.Context, address string) error {
+	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	_ = conn.SetDeadline(time.Now().Add(5 * time.Second))
+	if _, err := conn.Write([]byte("AMQP\x00\x00\x09\x01")); err != nil {
+		return err
+	}
+	const method = 1
+	var first [1]byte
+	if _, err := io.ReadFull(conn, first[:]); err != nil {
+		return err
+	}
+	if first[0] != method {
+		return fmt.Errorf("it answers with %q", first)
+	}
+	return nil
+}
+
+// SharedRabbitMQ returns the host:port of the RabbitMQ server that all tests of this run
+// share; a test works under a prefix of its own there, and leaves others' alone. It
+// skips the test if brokers are not required, and fails it if the server does not
+// answer.
+func SharedRabbitMQ(t testing.TB) string {
+	t.Helper()
+	required(t, rabbitMQRecipe())
+	address := os.Getenv(RabbitMQAddress)
+	if address == "" {
+		t.Fatalf("%s is set and %s is not: run `make test`, or `eval \"$(make -s brokers)\"` first", Required, RabbitMQAddress)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	if err := greets(ctx, address); err != nil {
+		t.Fatalf("%s=%s does not answer (%v): `eval \"$(make -s brokers)\"` starts it again", RabbitMQAddress, address, err)
+	}
+	return address
+}
+
+// RequireRabbitMQ starts a RabbitMQ server for this test alone, and takes it down when
+// the test ends. It skips the test if brokers are not required, and fails it if there
+// is no server to be had.
+func RequireRabbitMQ(t testing.TB, opts RabbitMQOptions) *RabbitMQ {
+	t.Helper()
+	p := requireProgram(t, rabbitMQRecipe())
+	r, err := startRabbitMQ(t.Context(), p, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("%s on port %d said:\n%s", r.spec.name, r.spec.port, r.Log())
+		}
+		if err := r.Close(); err != nil {
+			t.Errorf("take the broker down: %v", err)
+		}
+	})
+	return r
+}

@@ -1,0 +1,71 @@
+package brokers
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"testing"
+	"time"
+)
+
+// checkGreets checks whether a server answers within a short time.
+func checkGreets(t *testing.T, address string) error {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	return greets(ctx, address)
+}
+
+func TestRabbitMQComesBackAtItsAddress(t *testing.T) {
+	t.Parallel()
+	r := RequireRabbitMQ(t, RabbitMQOptions{Conf: []string{"heartbeat = 7"}})
+	address := r.Addr()
+	for _, end := range []func() error{r.Kill, r.Kill, func() error { return r.Stop(t.Context()) }} {
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+		if checkGreets(t, address) == nil {
+			t.Fatal("a server that has ended answers")
+		}
+	}
+	if err := r.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := greets(t.Context(), r.Addr()); err != nil || r.Addr() != address {
+		t.Errorf("after a restart the server on %s, which was on %s: %v", r.Addr(), address, err)
+	}
+	response, err := http.Get(r.Management() + "/api/overview")
+	if err != nil {
+		t.Fatalf("the management API does not answer: %v", err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		t.Errorf("the management API answers %s", response.Status)
+	}
+}
+
+func TestRabbitMQStopsWhenItIsAsked(t *testing.T) {
+	t.Parallel()
+	r := RequireRabbitMQ(t, RabbitMQOptions{})
+	if err := r.Pause(); err != nil {
+		if errors.Is(err, errors.ErrUnsupported) {
+			t.Skip(err)
+		}
+		t.Fatal(err)
+	}
+	if checkGreets(t, r.Addr()) == nil {
+		t.Error("a server that is paused answers")
+	}
+	if err := r.Resume(); err != nil {
+		t.Fatal(err)
+	}
+	if err := greets(t.Context(), r.Addr()); err != nil {
+		t.Errorf("a server that went on does not answer: %v", err)
+	}
+	if err := r.Stop(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if checkGreets(t, r.Addr()) == nil {
+		t.Error("a server that was stopped answers")
+	}
+}
