@@ -60,7 +60,7 @@ func printable(r rune) rune {
 // behind a space, too, as linters read what is addressed to them behind more
 // slashes.
 func addressedToTools(line string) bool {
-	line = strings.TrimLeft(line, "/ \t")
+	line = strings.TrimLeftFunc(line, func(r rune) bool { return r == '/' || unicode.IsSpace(r) })
 	for _, prefix := range []string{"buf:lint:", "buf:breaking:", "protolint:", "nolint", "lint:", "revive:", "#nosec", "+build"} {
 		if strings.HasPrefix(line, prefix) {
 			return true

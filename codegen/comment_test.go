@@ -18,6 +18,7 @@ func TestCommentsKeepWhatPeopleRead(t *testing.T) {
 		" #nosec G404\nrevive:disable\n text\n":         "text",
 		" buf:lint:ignore X\n +build linux\n text\n":    "text",
 		"/path is text, and /nothing else\n":            "/path is text, and /nothing else",
+		"\u00a0 +build x\n\u2028nolint\n text\n":        "text",
 		" (-- api-linter: x --)text\n (-- more\n --)\n": "text",
 		" caf\xe9\r\n":                                  "caf?",
 		" a\x00b\u202ec\u2066d\u2069\n":                 "abcd",

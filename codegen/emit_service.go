@@ -19,7 +19,7 @@ func (e *emitter) header() {
 	e.file.HeaderComment(lineComment(source))
 	about := fmt.Sprintf("Package %s is generated from the task service %s:\na Client that enqueues its tasks, and a Handler that runs them.",
 		s.GoPackage, s.FullName)
-	e.file.PackageComment(lineComment(paragraphs(about, s.doc(), s.deprecation())))
+	e.file.PackageComment(docComment(paragraphs(about, s.doc(), s.deprecation())))
 }
 
 func (e *emitter) handshake() {

@@ -1,8 +1,10 @@
 package codegen
 
 import (
+	doc "go/doc/comment"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/dave/jennifer/jen"
 )
@@ -11,22 +13,35 @@ import (
 // block comment of several lines, which a schema's "*/" would end, and its Lit
 // panics on types that it does not know.
 
-// comment renders text as line comments. There is always a space behind the
+// comment renders text as line comments. There is always a space or a tab behind the
 // slashes, so that no line of a schema becomes a directive of the go tool; a word
 // that would be one without it is quoted, because linters take it for a mistake.
 func comment(text string) jen.Code {
-	return jen.Comment(lineComment(text))
+	return jen.Comment(docComment(text))
+}
+
+// docComment is lineComment for what stands above a declaration, in the layout
+// that gofmt gives it. gofmt does not always know its own layout again.
+func docComment(text string) string {
+	for range 5 {
+		again := strings.TrimSuffix(string(new(doc.Printer).Comment(new(doc.Parser).Parse(text))), "\n")
+		if again == text {
+			break
+		}
+		text = again
+	}
+	return lineComment(text)
 }
 
 func lineComment(text string) string {
 	lines := strings.Split(text, "\n")
 	for i, line := range lines {
 		line = strings.TrimRight(strings.Map(printable, line), " \t")
-		if words := strings.TrimLeft(line, " \t"); strings.HasPrefix(words, "go:") {
+		if words := strings.TrimLeftFunc(line, unicode.IsSpace); strings.HasPrefix(words, "go:") || strings.HasPrefix(words, "+build") {
 			word, rest, _ := strings.Cut(words, " ")
 			line = strings.TrimSuffix(line, words) + strings.TrimSpace("\""+word+"\" "+rest)
 		}
-		if line != "" {
+		if line != "" && line[0] != '\t' {
 			line = " " + line
 		}
 		lines[i] = "//" + line

@@ -2,6 +2,7 @@ package codegen
 
 import (
 	"go/ast"
+	"go/format"
 	"go/parser"
 	"go/token"
 	"os"
@@ -59,8 +60,29 @@ func unsafeText(name string) bool {
 func TestCommentsNeverBecomeDirectives(t *testing.T) {
 	t.Parallel()
 	text := "go:generate touch x\n  go:embed x\n\tgo:build y\nline /etc/passwd:1\n\n  indented */ end\n\ttab\r\n\x00\f\ufeffodd"
-	want := "// \"go:generate\" touch x\n//   \"go:embed\" x\n// \t\"go:build\" y\n// line /etc/passwd:1\n//\n//   indented */ end\n// \ttab\n// odd"
+	want := "// \"go:generate\" touch x\n//   \"go:embed\" x\n//\t\"go:build\" y\n// line /etc/passwd:1\n//\n//   indented */ end\n//\ttab\n// odd"
 	if got := lineComment(text); got != want {
 		t.Errorf("lineComment(%q)\n got %q\nwant %q", text, got, want)
+	}
+}
+
+// gofmt formats comments, and what it has formatted sometimes otherwise again.
+func TestCommentsAreAsGofmtHasThem(t *testing.T) {
+	t.Parallel()
+	for text, want := range map[string]string{
+		"A task.":        "// A task.",
+		"a\n - b\n - c":  "// a\n//   - b\n//   - c",
+		"\t\n }":         "// }",
+		"# \n\n\tb":      "// #\n//\n//\tb",
+		"\u00a0+build x": "// \u00a0\"+build\" x",
+	} {
+		got := docComment(text)
+		if got != want {
+			t.Errorf("docComment(%q)\n got %q\nwant %q", text, got, want)
+		}
+		source := "package p\n\n" + got + "\ntype t int\n"
+		if formatted, err := format.Source([]byte(source)); err != nil || string(formatted) != source {
+			t.Errorf("gofmt makes of it: %v\n%s", err, formatted)
+		}
 	}
 }

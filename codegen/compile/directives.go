@@ -34,7 +34,7 @@ type directiveFinder struct{ build, others, indented *regexp.Regexp }
 
 func newDirectiveFinder() directiveFinder {
 	return directiveFinder{
-		build:    regexp.MustCompile(`^[\s*]*(\+build)\s`),
+		build:    regexp.MustCompile(`^[\s\p{Z}\x{85}*]*(\+build)[\s\p{Z}\x{85}]`),
 		others:   regexp.MustCompile(`^(?:\s*\*)?(go:[a-z0-9]\S*|line|export|extern|#?cgo)(?:\s|$)`),
 		indented: regexp.MustCompile(`^\s+(?:(go:[a-z0-9]\S*)\s|(line)\s.*:\d+\s*$)`),
 	}
