@@ -153,5 +153,6 @@ func setupError(problem, remedy string) error {
 
 // internals are what only this package's tests can set.
 type internals struct {
-	hook func(point string) // called at each point at which a process may be killed
+	hook   func(point string) // called at each point at which a process may be killed
+	silent time.Duration      // how long a consumer that has nothing is silent, to be taken for dead
 }

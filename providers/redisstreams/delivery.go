@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -24,13 +25,14 @@ type delivery struct {
 	generation string
 	job        provider.Job
 
-	mu     sync.Mutex
-	kind   ending // fixed by the first settlement
-	state  state
-	doubt  bool            // an earlier settlement may be on record
-	flight chan struct{}   // closed when the settlement under way is answered; nil if none is
-	handed map[string]bool // next jobs that were stored elsewhere before
-	lost   chan struct{}
+	mu        sync.Mutex
+	kind      ending // fixed by the first settlement
+	state     state
+	doubt     bool            // an earlier settlement may be on record
+	confirmed time.Time       // when the lease began at the earliest
+	flight    chan struct{}   // closed when the settlement under way is answered; nil if none is
+	handed    map[string]bool // next jobs that were stored elsewhere before
+	lost      chan struct{}
 }
 
 // state is what is known of a run.
@@ -81,12 +83,8 @@ func (d *delivery) Ack(ctx context.Context, next []provider.Job) error {
 		}
 		entries[i] = e
 	}
-	here, err := d.handElsewhere(ctx, entries)
-	if err != nil {
-		return err
-	}
 	for wait := firstTry; ; wait = min(2*wait, lastTry) {
-		err := d.settle(ctx, &settlement{kind: endAck, next: here})
+		err := d.settle(ctx, &settlement{kind: endAck, next: entries})
 		if !errors.Is(err, provider.ErrDedupePending) || !sleep(ctx, wait) {
 			return err
 		}
@@ -94,17 +92,15 @@ func (d *delivery) Ack(ctx context.Context, next []provider.Job) error {
 }
 
 // handElsewhere stores next jobs that are in other slots, before the job ends, and
-// returns those that can be stored with its end. What one call has stored another does
-// not store again.
-func (d *delivery) handElsewhere(ctx context.Context, next []*entry) (here []*entry, err error) {
+// leaves in next those that can be stored with its end. What one call has stored
+// another does not store again.
+func (d *delivery) handElsewhere(ctx context.Context, st *settlement) error {
 	s := d.lane.desk.sub.store
 	if s.keys.tags == TagNamespace {
-		return next, nil
+		return nil
 	}
-	var away []*entry
-	d.mu.Lock()
-	over := d.state != stateOpen || d.kind != endNone && d.kind != endAck
-	for _, e := range next {
+	var here, away []*entry
+	for _, e := range st.next {
 		switch {
 		case s.keys.tag(e.queue) == d.lane.desk.tag:
 			here = append(here, e)
@@ -112,10 +108,7 @@ func (d *delivery) handElsewhere(ctx context.Context, next []*entry) (here []*en
 			away = append(away, e)
 		}
 	}
-	d.mu.Unlock()
-	if over || len(away) == 0 {
-		return here, nil // settling says why
-	}
+	st.next = here
 	s.put(ctx, away)
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -124,17 +117,14 @@ func (d *delivery) handElsewhere(ctx context.Context, next []*entry) (here []*en
 	}
 	var errs []error
 	for _, e := range away {
-		switch e.stored.Outcome {
-		case provider.OutcomeStored:
+		if e.stored.Outcome == provider.OutcomeStored {
 			d.handed[e.id] = true
-		case provider.OutcomeUnknown:
-			d.doubt = true
-			errs = append(errs, e.stored.Err)
-		default:
-			errs = append(errs, e.stored.Err)
+			continue
 		}
+		d.doubt = d.doubt || e.stored.Outcome == provider.OutcomeUnknown
+		errs = append(errs, fmt.Errorf("next job %s: %w", e.id, e.stored.Err))
 	}
-	return here, errors.Join(errs...)
+	return errors.Join(errs...)
 }
 
 // Retry stores the job for another run: provider.Delivery.
@@ -177,9 +167,12 @@ func (d *delivery) settle(ctx context.Context, s *settlement) error {
 	if err := d.begin(ctx, s.kind); err != nil {
 		return err
 	}
-	if err := ctx.Err(); err != nil {
-		d.end(err, false)
-		return err
+	err := ctx.Err()
+	if err == nil && len(s.next) > 0 {
+		err = d.handElsewhere(ctx, s) // nobody else settles meanwhile
+	}
+	if err != nil {
+		return d.end(err, false)
 	}
 	s.delivery, s.call = d, newCall(1)
 	desk.settles.add(ctx, []*settlement{s})

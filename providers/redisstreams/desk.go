@@ -12,6 +12,9 @@ const (
 	aroundEvery = 1500 * time.Millisecond
 	// anybody's look that is not older than recent will do.
 	recent = 900 * time.Millisecond
+	// silent is how long a consumer that has nothing must be silent, beyond its lease,
+	// to be taken for dead. One that comes back is made anew by its next read.
+	silent = time.Minute
 	// strayEvery is how often a worker compares what it has with what it knows, and
 	// suspicion how long it does so at each look after an answer was lost.
 	strayEvery = 10 * time.Second

@@ -3,6 +3,7 @@ package redisstreams
 import (
 	"context"
 	"errors"
+	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -73,10 +74,14 @@ func (d *desk) extend(ctx context.Context, part []beat) {
 		}
 		sent = append(sent, beats[at]...)
 	}
+	began := time.Now()
 	s := d.sub.store
 	missed, err := s.link.run(ctx, &s.scripts.extend, r.keys, r.args...)
 	for _, b := range sent {
 		*b.err = err
+		if err == nil {
+			b.delivery.confirm(began)
+		}
 	}
 	for _, n := range missed {
 		if i := int(numberOf(n)) - 1; i < len(sent) {

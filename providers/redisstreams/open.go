@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	"github.com/redis/go-redis/v9"
 
@@ -16,6 +17,7 @@ type store struct {
 	cfg      Config
 	keys     *keyring
 	replicas replicas
+	silent   time.Duration
 	link     *link
 	news     *news
 	scripts  scripts
@@ -68,6 +70,10 @@ func open(ctx context.Context, cfg Config, in internals) (*store, error) {
 	}
 	if s.scripts, err = newScripts(); err != nil {
 		return nil, err
+	}
+	s.silent = in.silent
+	if s.silent == 0 {
+		s.silent = silent
 	}
 	s.link = newLink(from, s.news, in.hook)
 	s.closing, s.stop = context.WithCancel(context.Background())

@@ -154,13 +154,11 @@ func (s *store) parts(entries []*entry) []part {
 func (at *slot) flush(ctx context.Context, batch []*entry) {
 	s := at.store
 	script, r, order := s.putRequest(batch)
-	if err := s.register(ctx, r.own()...); err != nil {
-		for _, e := range batch {
-			e.refuse(err)
-		}
-		return
+	err := s.register(ctx, r.own()...)
+	var problems []any
+	if err == nil {
+		problems, err = s.link.runSafely(ctx, s.replicas, script, r.keys, r.args...)
 	}
-	problems, err := s.link.runSafely(ctx, s.replicas, script, r.keys, r.args...)
 	if err == nil && len(problems) == 0 {
 		s.news.accepted()
 		for _, e := range order {

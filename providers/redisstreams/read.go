@@ -16,8 +16,8 @@ import (
 // receive returns jobs that start now, or waits for some.
 func (d *desk) receive(ctx context.Context, lanes []*lane, most int) ([]*delivery, error) {
 	fewSlots := most < len(lanes)
-	if len(lanes) > 1 || d.incomplete.Load() || !time.Now().Before(d.lookAt) {
-		list, err := d.read(ctx, lanes, most, fewSlots)
+	if len(lanes) > 1 || d.incomplete.Load() || d.looks() {
+		list, err := d.read(ctx, lanes, most, wishes{look: d.looks(), take: true, places: fewSlots})
 		if len(list) > 0 || err != nil {
 			return list, err
 		}
@@ -34,24 +34,33 @@ func (d *desk) receive(ctx context.Context, lanes []*lane, most int) ([]*deliver
 	return d.block(ctx, lanes, most/len(lanes), wait)
 }
 
-// read takes what is there, in one step. With places it learns from where to wait.
-func (d *desk) read(ctx context.Context, lanes []*lane, most int, places bool) ([]*delivery, error) {
+// wishes say what a read is for.
+type wishes struct {
+	look   bool // for what others have left
+	take   bool // what waits
+	places bool // from which to wait
+}
+
+// looks reports whether it is time to look for what others have left.
+func (d *desk) looks() bool { return !time.Now().Before(d.lookAt) }
+
+// read takes what is there, in one step.
+func (d *desk) read(ctx context.Context, lanes []*lane, most int, w wishes) ([]*delivery, error) {
 	now := time.Now()
-	looking := !now.Before(d.lookAt)
 	list, err := d.strays(ctx, now, most)
 	if len(list) > 0 || err != nil {
 		return list, err
 	}
 	d.calls++
+	s := d.sub.store
 	var r request
-	r.say(group, d.sub.consumer, strconv.Itoa(most), flag(looking), strconv.FormatInt(recent.Milliseconds(), 10),
-		flag(places), d.sub.token+strconv.Itoa(d.calls))
+	r.say(group, d.sub.consumer, strconv.Itoa(most), flag(w.look), strconv.FormatInt(recent.Milliseconds(), 10),
+		strconv.FormatInt(s.silent.Milliseconds(), 10), flag(w.take), flag(w.places), d.sub.token+strconv.Itoa(d.calls))
 	for _, l := range lanes {
 		r.keys = append(r.keys, l.home.stream, l.post.groups, l.post.released, l.post.looked)
 		r.say(l.queue)
 	}
 	var reply []any
-	s := d.sub.store
 	s.link.point("read begins")
 	err = d.reading.use(ctx, false, func(ctx context.Context, conn *redis.Conn) error {
 		var err error
@@ -67,10 +76,13 @@ func (d *desk) read(ctx context.Context, lanes []*lane, most int, places bool) (
 		return nil, fmt.Errorf("redis: reading answers %d things", len(reply))
 	}
 	d.incomplete.Store(false)
-	if looking && numberOf(reply[5]) == 0 {
+	if len(listOf(reply[4])) > 0 {
+		d.sub.listAgain(ctx)
+	}
+	if w.look && numberOf(reply[5]) == 0 {
 		d.lookAt = now.Add(aroundEvery)
 	}
-	return d.unpack(ctx, lanes, reply), nil
+	return d.unpack(ctx, now, lanes, reply), nil
 }
 
 func flag(is bool) string {
@@ -81,7 +93,7 @@ func flag(is bool) string {
 }
 
 // unpack makes deliveries of what the script returned.
-func (d *desk) unpack(ctx context.Context, lanes []*lane, reply []any) []*delivery {
+func (d *desk) unpack(ctx context.Context, asked time.Time, lanes []*lane, reply []any) []*delivery {
 	for i, l := range lanes {
 		l.generation = textOf(at(listOf(reply[0]), i))
 		l.last = textOf(at(listOf(reply[6]), i))
@@ -90,10 +102,9 @@ func (d *desk) unpack(ctx context.Context, lanes []*lane, reply []any) []*delive
 		}
 	}
 	for _, n := range listOf(reply[4]) {
-		d.sub.store.registry.forget()
 		d.tell(provider.GroupRecreated, lanes[numberOf(n)-1], 1, "the consumer group had vanished and was made anew: what is not settled is delivered from the beginning")
 	}
-	var u unpacking
+	u := unpacking{asked: asked}
 	for _, v := range listOf(reply[1]) {
 		left := listOf(v)
 		l := lanes[numberOf(left[0])-1]
@@ -112,8 +123,9 @@ func (d *desk) tell(kind provider.Kind, l *lane, n int64, message string) {
 
 // unpacking is what came in one answer.
 type unpacking struct {
-	list []*delivery
-	odd  []oddEntry
+	asked time.Time // when the leases began, at the earliest
+	list  []*delivery
+	odd   []oddEntry
 }
 
 // oddEntry is an entry that has no job.
@@ -133,7 +145,7 @@ func (u *unpacking) addNew(l *lane, entries []any) {
 // add adds an entry that was delivered so many times, and given back so many times.
 // All others of these deliveries are crashes.
 func (u *unpacking) add(l *lane, id string, deliveries, released int64, fields []any) {
-	d := &delivery{lane: l, id: id, deliveries: deliveries, generation: l.generation}
+	d := &delivery{lane: l, id: id, deliveries: deliveries, generation: l.generation, confirmed: u.asked}
 	body, ok := recordOf(fields)
 	job, err := provider.Unmarshal([]byte(body))
 	if !ok || err != nil {
@@ -196,6 +208,7 @@ func (d *desk) suspect(err error) {
 
 // block waits until there is something, and takes it: up to so many from each lane.
 func (d *desk) block(ctx context.Context, lanes []*lane, each int, wait time.Duration) ([]*delivery, error) {
+	u := unpacking{asked: time.Now()}
 	args := make([]any, 0, 10+2*len(lanes))
 	args = append(args, "XREADGROUP", "GROUP", group, d.sub.consumer, "COUNT", each, "BLOCK", wait.Milliseconds()+1, "STREAMS")
 	for _, l := range lanes {
@@ -209,7 +222,6 @@ func (d *desk) block(ctx context.Context, lanes []*lane, each int, wait time.Dur
 		d.suspect(err)
 		return nil, err
 	}
-	var u unpacking
 	for _, v := range reply {
 		stream := listOf(v)
 		for _, l := range lanes {

@@ -73,7 +73,7 @@ func (d *desk) settle(ctx context.Context, batch []*settlement) {
 				errs[i] = provider.ErrLeaseLost
 			}
 		}
-		d.settled(order, errs, err)
+		d.settled(ctx, order, errs, err)
 	}
 	if len(others) > 0 {
 		r, order := d.settleRequest(others)
@@ -85,7 +85,7 @@ func (d *desk) settle(ctx context.Context, batch []*settlement) {
 				errs[i] = settleProblem(textOf(p[1]), textOf(p[2]))
 			}
 		}
-		d.settled(order, errs, err)
+		d.settled(ctx, order, errs, err)
 	}
 }
 
@@ -100,7 +100,10 @@ func (d *desk) settleOthers(ctx context.Context, r *request) ([]any, error) {
 
 // settled answers settlements by what the script says of each, and by how it ended as
 // a whole.
-func (d *desk) settled(list []*settlement, errs []error, err error) {
+func (d *desk) settled(ctx context.Context, list []*settlement, errs []error, err error) {
+	if err == nil {
+		d.resolve(ctx, list, errs)
+	}
 	var few *tooFewError
 	doubt := err != nil && (errors.As(err, &few) || doubtful(err))
 	for i, st := range list {

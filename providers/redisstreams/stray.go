@@ -26,7 +26,7 @@ func (d *desk) strays(ctx context.Context, now time.Time, most int) ([]*delivery
 		d.straysAt = now
 		return nil, err
 	}
-	var u unpacking
+	var u unpacking // whose leases may have begun long ago
 	for i, l := range d.lanes {
 		if err := d.adopt(ctx, l, listOf(at(reply, i)), most-len(u.list), &u); err != nil {
 			return d.finish(ctx, &u), err

@@ -5,6 +5,8 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
@@ -21,6 +23,7 @@ const shortestLease = 100 * time.Millisecond
 type subscription struct {
 	store    *store
 	worker   string
+	lease    time.Duration
 	consumer string
 	lanes    map[string]*lane
 	desks    []*desk
@@ -49,6 +52,7 @@ func (s *store) Subscribe(ctx context.Context, opts provider.SubscribeOptions) (
 	sub := &subscription{
 		store:    s,
 		worker:   opts.Worker,
+		lease:    opts.Lease,
 		consumer: opts.Worker + "@" + strconv.FormatInt(opts.Lease.Milliseconds(), 10),
 		lanes:    make(map[string]*lane, len(opts.Lanes)),
 		token:    rand.Text() + ".",
@@ -113,13 +117,17 @@ func (s *subscription) addLane(queue string) {
 	at.lanes = append(at.lanes, l)
 }
 
+func (s *subscription) queues() []string { return slices.Sorted(maps.Keys(s.lanes)) }
+
+// listAgain puts the lanes on the list of queues, which may have vanished.
+func (s *subscription) listAgain(ctx context.Context) {
+	s.store.registry.forget()
+	_ = s.store.register(ctx, s.queues()...) // or whoever publishes next does
+}
+
 // open makes the groups of all lanes.
 func (s *subscription) open(ctx context.Context) error {
-	queues := make([]string, 0, len(s.lanes))
-	for queue := range s.lanes {
-		queues = append(queues, queue)
-	}
-	if err := s.store.register(ctx, queues...); err != nil {
+	if err := s.store.register(ctx, s.queues()...); err != nil {
 		return err
 	}
 	for _, d := range s.desks {
@@ -203,20 +211,26 @@ func (s *subscription) receive(ctx context.Context, parts []visit, most int) ([]
 	}
 	var got []*delivery
 	var errs []error
-	next := lookEvery
+	read := func(p visit, w wishes) {
+		if len(got) < most {
+			some, err := p.desk.read(ctx, p.lanes, most-len(got), w)
+			got, errs = append(got, some...), append(errs, err)
+		}
+	}
+	for _, p := range parts { // what others have left comes before all lanes
+		if p.desk.looks() {
+			read(p, wishes{look: true})
+		}
+	}
 	for _, p := range parts {
-		if len(got) == most {
-			return got, errors.Join(errs...)
+		if !p.desk.watching.Load() {
+			read(p, wishes{take: true, places: true})
 		}
-		if p.desk.isQuiet() {
-			continue
-		}
-		some, err := p.desk.read(ctx, p.lanes, most-len(got), true)
-		got, errs = append(got, some...), append(errs, err)
 	}
 	if err := errors.Join(errs...); err != nil || len(got) > 0 {
 		return got, err
 	}
+	next := lookEvery
 	for _, p := range parts {
 		p.desk.watch(p.lanes)
 		next = min(next, time.Until(p.desk.lookAt))

@@ -3,8 +3,10 @@
 --
 -- KEYS     for each lane, in the order asked for: its stream, groups, released, looked
 -- ARGV     group, consumer, the most jobs, whether to look for what others have left,
---          how long ago somebody else's look will do (ms), whether the places are wanted
---          from which to wait, generation for new groups, then the name of each lane
+--          how long ago somebody else's look will do (ms), how long a consumer that has
+--          nothing must be silent to be taken for dead (ms), whether to take what waits,
+--          whether the places are wanted from which to wait, generation for new groups,
+--          then the name of each lane
 -- returns  1  the generation of each lane's group
 --          2  what was left: lane, id, deliveries, how many of these were given back,
 --             fields
@@ -14,7 +16,8 @@
 --          6  whether there may be more that was left
 --          7  the last id of each lane that was handed out
 local group, consumer, most = text(), text(), number()
-local looking, recent, places, generation = text() == '1', number(), text() == '1', text()
+local looking, recent, silent, taking = text() == '1', number(), number(), text() == '1'
+local places, generation = text() == '1', text()
 local lanes = {}
 for n = 1, #KEYS / 4 do
   local k = (n - 1) * 4
@@ -23,15 +26,12 @@ end
 
 local generations, left, waited, ghosts, vanished, more, lasts = {}, {}, {}, {}, {}, 0, {}
 
--- idleWorker is how long a consumer that has nothing must be silent before it is taken
--- for dead. One that comes back is made anew by its next read.
-local idleWorker = 60000
-
 -- unknownLease is the lease of consumers that are not ours.
 local unknownLease = 60000
 
--- takeOver takes what one consumer has had for longer than its lease.
-local function takeOver(n, lane, from, lease)
+-- takeSome takes some of what one consumer has had for longer than its lease, and
+-- returns how many entries it looked at.
+local function takeSome(n, lane, from, lease)
   local rows
   if lease > 0 then
     rows = redis.call('XPENDING', lane.stream, group, 'IDLE', lease, '-', '+', most, from)
@@ -39,7 +39,7 @@ local function takeOver(n, lane, from, lease)
     rows = redis.call('XPENDING', lane.stream, group, '-', '+', most, from)
   end
   if #rows == 0 then
-    return
+    return 0
   end
   local ids, deliveries = {}, {}
   for i, row in ipairs(rows) do
@@ -55,6 +55,25 @@ local function takeOver(n, lane, from, lease)
     end
   end
   ghosts[n] = ghosts[n] + gone -- XCLAIM has acknowledged them
+  return #rows
+end
+
+-- patience is how often one script looks again because all that it found were ghosts.
+local patience = 500
+
+-- takeOver takes all of it, as far as there is room: ghosts take none.
+local function takeOver(n, lane, from, lease)
+  while most > 0 do
+    if patience == 0 then
+      more = 1
+      return
+    end
+    patience = patience - 1
+    local asked = most
+    if takeSome(n, lane, from, lease) < asked then
+      return
+    end
+  end
 end
 
 -- look looks for what others have left in a lane.
@@ -78,11 +97,11 @@ local function look(n, lane)
       return
     elseif c.pending > 0 then
       takeOver(n, lane, c.name, lease)
-    elseif c.idle > lease + idleWorker and c.name ~= consumer then
+    elseif c.idle > lease + silent and c.name ~= consumer then
       redis.call('XGROUP', 'DELCONSUMER', lane.stream, group, c.name)
     end
   end
-  if most > 0 then
+  if most > 0 and more == 0 then
     redis.call('HSET', lane.looked, lane.name, whole(now))
   else
     more = 1
@@ -123,7 +142,7 @@ for n, lane in ipairs(lanes) do
   if not generations[n] then
     reopen(n, lane)
   end
-  if most > 0 then
+  if taking and most > 0 then
     readNew(n, lane)
   end
   lasts[n] = '0-0'

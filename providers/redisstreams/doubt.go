@@ -1,0 +1,49 @@
+package redisstreams
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// resolve looks again at runs that Redis calls somebody else's though an earlier
+// settlement of theirs was on its way when its answer was lost. Where the entry is
+// gone, and nobody else can have had it because the lease has not run out since it was
+// confirmed, that settlement is on record.
+func (d *desk) resolve(ctx context.Context, list []*settlement, errs []error) {
+	var open []int
+	for i, st := range list {
+		if errors.Is(errs[i], provider.ErrLeaseLost) && st.delivery.mayHaveEnded() {
+			open = append(open, i)
+		}
+	}
+	s := d.sub.store
+	for _, i := range open {
+		l := list[i].delivery.lane
+		ended, err := s.link.run(ctx, &s.scripts.ended, []string{l.home.stream, l.post.groups},
+			group, l.queue, list[i].delivery.generation, list[i].delivery.id)
+		switch {
+		case err != nil:
+			errs[i] = err // it is tried again
+		case len(ended) == 1 && list[i].delivery.mayHaveEnded():
+			errs[i] = nil
+		}
+	}
+}
+
+// mayHaveEnded reports whether an earlier settlement may be on record, and nobody else
+// can have had the job since.
+func (d *delivery) mayHaveEnded() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.doubt && d.kind != endRelease && time.Since(d.confirmed) < d.lane.desk.sub.lease
+}
+
+// confirm notes that the lease began at a time, or later.
+func (d *delivery) confirm(at time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.confirmed = at
+}
