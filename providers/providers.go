@@ -6,6 +6,7 @@
 //	embedded:jobs.db                     one SQLite file, relative
 //	embedded:/var/lib/shop/jobs.db       or absolute
 //	embedded:jobs.db?synchronous=normal  settings, as in the provider's Config
+//	amqp://user:password@host/vhost      RabbitMQ, or amqps
 package providers
 
 import (
@@ -26,11 +27,13 @@ import (
 // returns.
 //
 // The settings are synchronous=full|normal (embedded) and bound.QUEUE=N, the
-// most unsettled jobs that a queue takes from clients (embedded, memory).
-func Open(_ context.Context, address string) (*provider.Provider, error) {
+// most unsettled jobs that a queue takes from clients (embedded, memory). Those of
+// RabbitMQ are prefix, management (a URL), passive=true, ladder=off, consumer_timeout
+// and node=HOST:PORT for each further node, beside those that its clients know.
+func Open(ctx context.Context, address string) (*provider.Provider, error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	if !found {
-		return nil, fmt.Errorf("provider address %q has no scheme; known are memory: and embedded:FILE", address)
+		return nil, fmt.Errorf("provider address %q has no scheme; known are memory:, embedded:FILE and amqp://HOST", address)
 	}
 	path, query, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "?")
 	settings, err := url.ParseQuery(query)
@@ -54,8 +57,10 @@ func Open(_ context.Context, address string) (*provider.Provider, error) {
 			return nil, err
 		}
 		return embedded.Open(path, config)
+	case "amqp", "amqps":
+		return openRabbitMQ(ctx, s)
 	}
-	return nil, fmt.Errorf("provider address %q: unknown scheme %q; known are memory: and embedded:FILE", address, scheme)
+	return nil, fmt.Errorf("provider address %q: unknown scheme %q; known are memory:, embedded:FILE and amqp://HOST", address, scheme)
 }
 
 // reader takes settings out of an address and keeps the first that is wrong.
