@@ -92,7 +92,8 @@ func (l *loader) keys(t *Task, o optionSet) {
 	if window, ok := o.text("dedupe_for"); ok && !deduped {
 		l.reportOption(o, "dedupe_for", window, complaint{message: "there is no dedupe whose key it could hold"})
 	}
-	if text, ok := o.text("dedupe"); ok && t.Policy.DedupeFor.From == BuiltIn && !o.wrote("dedupe_for") {
+	written := o.wrote("dedupe_for") || serviceOptionSet(t.Service.File, t.Service.desc).wrote("dedupe_for")
+	if text, ok := o.text("dedupe"); ok && t.Policy.DedupeFor.From == BuiltIn && !written {
 		l.reportOption(o, "dedupe", text, complaint{
 			message: "it needs dedupe_for: how long does a key hold?",
 			hint:    `dedupe_for: "24h", or "done" until the job's outcome`,
