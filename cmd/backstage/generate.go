@@ -18,10 +18,11 @@ func generateCommand() *command.Command {
 		About: `Generate compiles the schemas of a module and writes Go for them: the messages'
 (*.pb.go, as protoc-gen-go does) and a package for each task service
 (tasks.backstage.go). It needs neither protoc nor buf. Only files whose content
-changed are written, and it says which. Nothing is written while a schema has an
-error. What was generated for a task service or a schema that is gone, or that
-generates to another folder now, is deleted; a left-over *.pb.go that may be
-somebody else's is left alone, with a warning.
+changed are written, all or none, and it says which. Nothing is written while a
+schema has an error, and nothing that was not generated is overwritten. What was
+generated for a task service or a schema that is gone, or that generates to
+another folder now, is deleted; a left-over *.pb.go that may be somebody else's is
+left alone, with a warning.
 
 Most modules call it by go generate, with a line in a Go file:
 

@@ -53,7 +53,7 @@ const aboutDurations = `A duration is a string with its unit, as Go writes it, a
   timeout: "30s"       delay: "250ms"       expires: "1h30m"
   max_age: "7d"        dedupe_for: "1d12h"
 
-dedupe_for also takes "done": until the job's outcome.
+dedupe_for also takes "done": until the job's outcome. The longest is 36500d.
 
 A backoff is the wait before a retry:
 
