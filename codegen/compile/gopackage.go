@@ -160,7 +160,11 @@ func packageName(pkg, importPath string) string {
 	if last == "" {
 		last = path.Base(importPath)
 	}
-	return sanitized(strings.ToLower(strings.ReplaceAll(last, "_", "")))
+	name := sanitized(strings.ToLower(strings.ReplaceAll(last, "_", "")))
+	if name == "main" || name == "documentation" { // which Go takes for something else
+		name += "pb"
+	}
+	return name
 }
 
 // sanitized makes an identifier of Go, as protoc-gen-go does.
