@@ -55,6 +55,8 @@ func (c *goPackageChecker) check(f *descriptorpb.FileDescriptorProto, generate b
 		d := codegen.Diagnostic{Pos: pos, Near: `"` + option + `"`, Message: fmt.Sprintf(format, args...)}
 		if line := c.paste(f); line != "" {
 			d.Paste = []string{line}
+		} else {
+			d.Message = strings.TrimSuffix(strings.TrimSuffix(d.Message, "; add"), "; write")
 		}
 		c.found = append(c.found, d)
 	}
@@ -134,8 +136,8 @@ func badImportPath(p string) string {
 }
 
 // paste returns the line that is missing, computed from go.mod: a folder gen beside
-// the import root. It is "" where the schema's place is not known or not in the
-// module.
+// the import root. It is "" where the schema's place is not known, not in the
+// module, or none that Go takes.
 func (c *goPackageChecker) paste(f *descriptorpb.FileDescriptorProto) string {
 	s := c.sources[f.GetName()]
 	if s == nil || !c.module.owns(filepath.Dir(s.disk)) {
@@ -146,6 +148,9 @@ func (c *goPackageChecker) paste(f *descriptorpb.FileDescriptorProto) string {
 		beside = path.Dir(beside)
 	}
 	importPath := path.Join(c.module.ImportPath(filepath.FromSlash(beside)), "gen", path.Dir(s.name))
+	if badImportPath(importPath) != "" {
+		return ""
+	}
 	return fmt.Sprintf("option go_package = \"%s;%s\";", importPath, packageName(f.GetPackage(), importPath))
 }
 
