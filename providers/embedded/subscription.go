@@ -155,13 +155,21 @@ type decoded struct {
 	bytes      [][]byte
 }
 
+// sharing is how many deliveries share a piece of memory. Each of its own would cost
+// more, and all of them would be kept by the one that runs longest.
+const sharing = 16
+
 // decode makes deliveries of what was started. Mostly it runs while that is
 // being committed.
 func (s *subscription) decode(c starting) decoded {
 	made := decoded{of: &c.list[0], deliveries: make([]provider.Delivery, 0, len(c.list))}
-	list := make([]delivery, len(c.list))
+	var room []delivery
 	for i := range c.list {
-		from, d := &c.list[i], &list[i]
+		if len(room) == 0 {
+			room = make([]delivery, min(sharing, len(c.list)-i))
+		}
+		from, d := &c.list[i], &room[0]
+		room = room[1:]
 		d.sub, d.n, d.run, d.q, d.pos, d.key, d.crashes = s, from.n, c.run, from.q, from.pos, from.key, from.crashes
 		job, err := provider.Unmarshal(from.body)
 		if err != nil {
