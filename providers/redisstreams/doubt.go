@@ -11,7 +11,7 @@ import (
 // resolve looks again at runs that Redis calls somebody else's though an earlier
 // settlement of theirs was on its way when its answer was lost. Where the entry is
 // gone, and nobody else can have had it because the lease has not run out since it was
-// confirmed, that settlement is on record.
+// confirmed, that settlement is on record. Replicas may still lack it.
 func (d *desk) resolve(ctx context.Context, list []*settlement, errs []error) {
 	var open []int
 	for i, st := range list {
@@ -22,13 +22,13 @@ func (d *desk) resolve(ctx context.Context, list []*settlement, errs []error) {
 	s := d.sub.store
 	for _, i := range open {
 		l := list[i].delivery.lane
-		ended, err := s.link.run(ctx, &s.scripts.ended, []string{l.home.stream, l.post.groups},
+		ended, err := s.link.runSafely(ctx, s.replicas, &s.scripts.ended, []string{l.home.stream, l.post.groups},
 			group, l.queue, list[i].delivery.generation, list[i].delivery.id)
 		switch {
-		case err != nil:
-			errs[i] = err // it is tried again
-		case len(ended) == 1 && list[i].delivery.mayHaveEnded():
-			errs[i] = nil
+		case len(ended) == 0 && !doubtful(err) || !list[i].delivery.mayHaveEnded():
+			// It is somebody else's indeed, or may be.
+		default:
+			errs[i] = err // if that is one, it is tried again
 		}
 	}
 }

@@ -109,6 +109,13 @@ func doubtful(err error) bool {
 	return !errors.As(err, &dial) && !errors.Is(err, redis.ErrPoolTimeout) && !errors.Is(err, redis.ErrClosed)
 }
 
+// unknown reports whether an outcome is not known: what failed may have been done, or
+// was done and has not reached enough replicas.
+func unknown(err error) bool {
+	var few *tooFewError
+	return errors.As(err, &few) || doubtful(err)
+}
+
 // saidError is an error of Redis that came as text, inside a reply.
 type saidError string
 

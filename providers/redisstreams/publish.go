@@ -2,7 +2,6 @@ package redisstreams
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -275,11 +274,10 @@ func putProblem(word, why string) putAnswer {
 // putKnown completes the answers by how the script ended as a whole.
 func (s *store) putKnown(err error, answers []putAnswer) {
 	rest := provider.Stored{Outcome: provider.OutcomeStored}
-	var few *tooFewError
 	switch r, known := refusalOf(err); {
 	case err == nil:
 		s.news.accepted()
-	case errors.As(err, &few) || doubtful(err):
+	case unknown(err):
 		rest = provider.Stored{Outcome: provider.OutcomeUnknown, Err: err}
 	default:
 		rest = provider.Stored{Outcome: provider.OutcomeRefused, Err: err}

@@ -82,6 +82,11 @@ func (d *desk) read(ctx context.Context, lanes []*lane, most int, w wishes) ([]*
 	if w.look && numberOf(reply[5]) == 0 {
 		d.lookAt = now.Add(aroundEvery)
 	}
+	if w.places {
+		for i, l := range lanes {
+			l.last = textOf(at(listOf(reply[6]), i))
+		}
+	}
 	return d.unpack(ctx, now, lanes, reply), nil
 }
 
@@ -96,7 +101,6 @@ func flag(is bool) string {
 func (d *desk) unpack(ctx context.Context, asked time.Time, lanes []*lane, reply []any) []*delivery {
 	for i, l := range lanes {
 		l.generation = textOf(at(listOf(reply[0]), i))
-		l.last = textOf(at(listOf(reply[6]), i))
 		if ghosts := numberOf(at(listOf(reply[3]), i)); ghosts > 0 {
 			d.tell(provider.Ghost, l, ghosts, "entries that a dead worker had are not in the stream any more, and were acknowledged")
 		}

@@ -4,8 +4,6 @@ import (
 	"context"
 	"sync"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 )
 
 // registerEvery is how long a queue is taken for known. It bounds for how long one is
@@ -58,10 +56,9 @@ func (s *store) register(ctx context.Context, queues ...string) error {
 	if len(list) == 0 {
 		return nil
 	}
-	key := s.keys.registry()
-	err := s.link.to(ctx, key, func(server *redis.Client) error { return server.SAdd(ctx, key, list...).Err() })
-	if err == nil {
-		s.registry.learn(list, now)
+	if _, err := s.link.run(ctx, &s.scripts.enlist, []string{s.keys.registry()}, list...); err != nil {
+		return err
 	}
-	return err
+	s.registry.learn(list, now)
+	return nil
 }

@@ -53,8 +53,7 @@ func cutOff(results []provider.Stored, err error) error {
 
 // failed is the answer for a letter whose own step failed.
 func failed(id string, err error) provider.Stored {
-	var few *tooFewError
-	if errors.As(err, &few) || doubtful(err) {
+	if unknown(err) {
 		return provider.Stored{ID: id, Outcome: provider.OutcomeUnknown, Err: err}
 	}
 	return provider.Stored{ID: id, Outcome: provider.OutcomeRefused, Err: err}

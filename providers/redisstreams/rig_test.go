@@ -226,6 +226,7 @@ type theatre struct {
 	worker *backstage.Worker
 	seen   *seen
 	work   func(ctx context.Context, id string) error // what a handler does; nil: nothing
+	queues []backstage.Queue                          // what the worker serves
 
 	mu      sync.Mutex
 	runs    map[string]int
@@ -241,7 +242,7 @@ func stage(t *testing.T, s *store) *theatre {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &theatre{t: t, store: s, client: client, seen: s.observe(t),
+	return &theatre{t: t, store: s, client: client, seen: s.observe(t), queues: []backstage.Queue{{Name: "q"}, {Name: "other"}},
 		runs: make(map[string]int), settled: make(map[string]bool), copies: make(map[string]int)}
 }
 
@@ -255,7 +256,7 @@ func (th *theatre) starts(cfg backstage.WorkerConfig) {
 	th.t.Helper()
 	cfg.Logger = slog.New(slog.DiscardHandler)
 	cfg.Observer = th.observe
-	cfg.Queues = []backstage.Queue{{Name: "q"}, {Name: "other"}}
+	cfg.Queues = th.queues
 	w, err := backstage.NewWorker(th.store.provider, cfg)
 	if err != nil {
 		th.t.Fatal(err)
@@ -310,7 +311,7 @@ func (th *theatre) enqueue(n int) []string {
 	ids := make([]string, n)
 	var wg sync.WaitGroup
 	for i := range ids {
-		ids[i] = rand.Text()
+		ids[i] = newID()
 		wg.Go(func() { th.insist(ids[i]) })
 		if i%50 == 49 {
 			wg.Wait()
@@ -319,6 +320,8 @@ func (th *theatre) enqueue(n int) []string {
 	wg.Wait()
 	return ids
 }
+
+func newID() string { return rand.Text() }
 
 func (th *theatre) insist(id string) {
 	deadline := time.Now().Add(patient)
@@ -358,13 +361,18 @@ func (th *theatre) done(ids []string) bool {
 // well again, and that nothing that was finished has run again.
 func (th *theatre) resume() {
 	th.t.Helper()
+	th.resumes()
+	th.nothingTwice()
+}
+
+func (th *theatre) resumes() {
+	th.t.Helper()
 	began := time.Now()
 	id := rand.Text()
 	th.insist(id)
 	untilIn(th.t, resumes, "a job that is enqueued after the fault runs", func() bool { return th.ran(id) > 0 })
 	th.t.Logf("consumption resumed after %v", time.Since(began).Round(time.Millisecond))
 	until(th.t, "health is good again", func() bool { return th.store.health(th.t.Context()) == nil })
-	th.nothingTwice()
 }
 
 func (th *theatre) ran(id string) int {

@@ -19,7 +19,7 @@ var sources embed.FS
 // else.
 type scripts struct {
 	add, put, ack, settle, read, extend, open, leave script
-	strays, adopt, ended                             script
+	strays, adopt, ended, enlist                     script
 	look, promote, reserve, conclude, cancel         script
 	claim, release, stats, replay, discard, bury     script
 }
@@ -57,6 +57,7 @@ func newScripts() (scripts, error) {
 		{&all.strays, "strays", doneWhenFull, nil},
 		{&all.adopt, "adopt", doneWhenFull, []string{"arguments"}},
 		{&all.ended, "ended", doneWhenFull, []string{"arguments", "fence"}},
+		{&all.enlist, "enlist", doneWhenFull, nil},
 		{&all.look, "look", doneWhenFull, []string{"clock"}},
 		{&all.promote, "promote", doneWhenFull, []string{"arguments", "clock", "held"}},
 		{&all.reserve, "reserve", doneWhenFull, []string{"arguments", "clock", "held"}},

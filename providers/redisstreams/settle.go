@@ -101,19 +101,17 @@ func (d *desk) settleOthers(ctx context.Context, r *request) ([]any, error) {
 // settled answers settlements by what the script says of each, and by how it ended as
 // a whole.
 func (d *desk) settled(ctx context.Context, list []*settlement, errs []error, err error) {
-	if err == nil {
-		d.resolve(ctx, list, errs)
-	}
-	var few *tooFewError
-	doubt := err != nil && (errors.As(err, &few) || doubtful(err))
-	for i, st := range list {
+	for i := range errs {
 		if errs[i] == nil {
 			errs[i] = err
-			if err == nil {
-				d.sub.store.holdsBy(st)
-			}
 		}
-		answer := st.delivery.end(errs[i], doubt)
+	}
+	d.resolve(ctx, list, errs)
+	for i, st := range list {
+		if errs[i] == nil {
+			d.sub.store.holdsBy(st)
+		}
+		answer := st.delivery.end(errs[i], !isAnswer(errs[i]) && unknown(errs[i]))
 		if answer == nil || errors.Is(answer, provider.ErrLeaseLost) {
 			st.delivery.lane.forgets(st.delivery)
 		}
@@ -132,6 +130,11 @@ func settleProblem(word, why string) error {
 		return provider.ErrDeadFull
 	}
 	return explained(saidError(why))
+}
+
+// isAnswer reports whether a script said so of a run that it did not settle.
+func isAnswer(err error) bool {
+	return errors.Is(err, provider.ErrLeaseLost) || errors.Is(err, provider.ErrDedupePending) || errors.Is(err, provider.ErrDeadFull)
 }
 
 // holdsBy wakes promoters for what a settlement holds.

@@ -17,7 +17,14 @@ import (
 )
 
 // TestMain lets the suite start the test binary as another process.
-func TestMain(m *testing.M) { providertest.Main(m, openAddress) }
+func TestMain(m *testing.M) {
+	redis.SetLogger(silence{}) // go-redis tells of each connection that it loses
+	providertest.Main(m, openAddress)
+}
+
+type silence struct{}
+
+func (silence) Printf(context.Context, string, ...any) {}
 
 // openAddress opens a namespace by a URL whose fragment names it, and perhaps how its
 // keys are tagged.
