@@ -94,5 +94,5 @@ func declared(err error) error {
 func otherArguments(what, which, argument, difference string) error {
 	return setupError(
 		fmt.Sprintf("the %s %s exists with another %s: %s", what, which, argument, difference),
-		fmt.Sprintf("let it run empty and delete it, so that it is declared anew (arguments cannot be changed), or use another prefix; it needs %s", "the arguments in the documentation of this package"))
+		"let it run empty and delete it, so that it is declared anew (arguments cannot be changed), or use another prefix; the package's documentation lists the arguments")
 }

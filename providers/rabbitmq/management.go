@@ -82,7 +82,9 @@ func (m *management) queue(ctx context.Context, name string) (queueInfo, error) 
 	if response.StatusCode != http.StatusOK {
 		return q, fmt.Errorf("management API: %s says %s", at.Redacted(), response.Status)
 	}
-	return q, json.NewDecoder(response.Body).Decode(&q)
+	body := json.NewDecoder(response.Body)
+	body.UseNumber() // arguments are compared
+	return q, body.Decode(&q)
 }
 
 // troubles are settings of a policy that take jobs out of their queue.
