@@ -6,6 +6,10 @@
 //	embedded:jobs.db                     one SQLite file, relative
 //	embedded:/var/lib/shop/jobs.db       or absolute
 //	embedded:jobs.db?synchronous=normal  settings, as in the provider's Config
+//	redis://user:password@host:6379/0    Redis Streams on one server, rediss with TLS
+//	redis://host:7000?addr=host2:7001    on a cluster, by some of its nodes,
+//	redis://host:7000?cluster=true       or by one
+//	redis://host:26379?master_name=main  on what sentinels call the master
 //	amqp://user:password@host/vhost      RabbitMQ, or amqps
 package providers
 
@@ -27,13 +31,14 @@ import (
 // returns.
 //
 // The settings are synchronous=full|normal (embedded) and bound.QUEUE=N, the
-// most unsettled jobs that a queue takes from clients (embedded, memory). Those of
-// RabbitMQ are prefix, management (a URL), passive=true, ladder=off, consumer_timeout
+// most unsettled jobs that a queue takes from clients (embedded, memory, redis). Those
+// of Redis are namespace, tags=namespace|queue, wait_replicas, wait_timeout and
+// max_dead, beside those that its client knows. Those of RabbitMQ are prefix, management (a URL), passive=true, ladder=off, consumer_timeout
 // and node=HOST:PORT for each further node, beside those that its clients know.
 func Open(ctx context.Context, address string) (*provider.Provider, error) {
 	scheme, rest, found := strings.Cut(address, ":")
 	if !found {
-		return nil, fmt.Errorf("provider address %q has no scheme; known are memory:, embedded:FILE and amqp://HOST", address)
+		return nil, fmt.Errorf("provider address %q has no scheme; known are memory:, embedded:FILE, redis://HOST and amqp://HOST", address)
 	}
 	path, query, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "?")
 	settings, err := url.ParseQuery(query)
@@ -57,10 +62,12 @@ func Open(ctx context.Context, address string) (*provider.Provider, error) {
 			return nil, err
 		}
 		return embedded.Open(path, config)
+	case "redis", "rediss":
+		return openRedis(ctx, s)
 	case "amqp", "amqps":
 		return openRabbitMQ(ctx, s)
 	}
-	return nil, fmt.Errorf("provider address %q: unknown scheme %q; known are memory:, embedded:FILE and amqp://HOST", address, scheme)
+	return nil, fmt.Errorf("provider address %q: unknown scheme %q; known are memory:, embedded:FILE, redis://HOST and amqp://HOST", address, scheme)
 }
 
 // reader takes settings out of an address and keeps the first that is wrong.

@@ -5,8 +5,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
+	"github.com/backstage-go/backstage/internal/brokers"
 	"github.com/backstage-go/backstage/providers"
+	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 func TestOpenByAddress(t *testing.T) {
@@ -42,9 +45,68 @@ func TestAnAddressThatIsNotUnderstoodIsAnError(t *testing.T) {
 		"embedded:x.db?sync=full":       `unknown setting "sync"`,
 		"memory:?bound.mail=many":       "a number of jobs",
 		"embedded:x.db?bound.mail=%zz":  "invalid URL escape",
+		"redis://h:1?tags=job":          "namespace or queue",
+		"redis://h:1?wait_replicas=-1":  "a number, 0 or more",
+		"redis://h:1?wait_timeout=1":    "a time such as",
+		"redis://h:1?bound.mail=many":   "a number of jobs",
+		"redis://h:1?max_dead=x":        "a number, 0 or more",
+		"redis://h:1?sync=full":         "unexpected option: sync",
+		"redis://h:1/one":               "invalid database number",
+		"redis://h:1?namespace={}":      "without braces",
+		"redis://h:1?addr=h2":           "unable to parse addr",
+		"redis://h:%zz":                 "is no URL",
 	} {
 		if _, err := providers.Open(t.Context(), address); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("Open(%q): err = %v, want one that says %q", address, err, want)
+		}
+	}
+}
+
+// TestOpenRedisByAddress opens one namespace by several addresses, with settings of
+// both kinds: ours, and go-redis'.
+func TestOpenRedisByAddress(t *testing.T) {
+	t.Parallel()
+	at := brokers.SharedRedis(t)
+	settings := "namespace=TestOpenRedisByAddress&bound.mail=1&max_dead=10&wait_timeout=1s"
+	for _, address := range []string{
+		"redis://" + at + "?" + settings,
+		"redis://" + at + "/0?" + settings + "&tags=namespace&wait_replicas=0&client_name=shop&pool_size=3&dial_timeout=2s",
+	} {
+		p, err := providers.Open(t.Context(), address)
+		if err != nil {
+			t.Errorf("Open(%q): %v", address, err)
+			continue
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		defer cancel()
+		now := time.Now()
+		job := provider.Job{ID: "1", Task: "Task", Queue: "mail", Enqueued: now, FirstDue: now}
+		p.Jobs.Publish(ctx, []provider.Job{job, job, job}, provider.PublishOptions{})
+		stats, err := p.Stats.Queue(t.Context(), "mail")
+		if depth, _ := stats.Depth.Get(); err != nil || depth > 1 || p.Name != "redisstreams" {
+			t.Errorf("%s at %q: %d jobs in a queue with room for one, %v", p.Name, address, depth, err)
+		}
+		if err := p.Close(context.Background()); err != nil {
+			t.Errorf("Open(%q): close: %v", address, err)
+		}
+	}
+}
+
+// TestASecretIsInNoError: addresses have passwords, and errors are logged.
+func TestASecretIsInNoError(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	for _, address := range []string{
+		"redis://user:secret@127.0.0.1:1",
+		"redis://user:secret@127.0.0.1:1?cluster=true",
+		"redis://user:secret@127.0.0.1:1?master_name=main",
+		"redis://user:secret@127.0.0.1:1?tags=x",
+		"redis://user:secret@127.0.0.1:1?sync=x",
+		"redis://user:secret%zz@127.0.0.1:1",
+	} {
+		if _, err := providers.Open(ctx, address); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("Open(%q): err = %v; want one without the password", address, err)
 		}
 	}
 }
