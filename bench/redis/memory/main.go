@@ -62,6 +62,7 @@ func (p plan) main() (err error) {
 // result is what was measured, in bytes.
 type result struct {
 	before, full, after   int64  // Redis
+	keysBefore, keysAfter int64  // of that, all keys with what they hold
 	firstTenth, lastTenth uint64 // the worker
 }
 
@@ -89,11 +90,17 @@ func (p plan) run(ctx context.Context) (r result, err error) {
 	if r.before, err = p.resting(ctx); err != nil {
 		return r, err
 	}
+	if r.keysBefore, err = p.keys(ctx); err != nil {
+		return r, err
+	}
 	err = p.drain(ctx, s, p.jobs, func(tenth int) error { return p.look(ctx, tenth, &r) })
 	if err != nil {
 		return r, err
 	}
 	if r.after, err = p.resting(ctx); err != nil {
+		return r, err
+	}
+	if r.keysAfter, err = p.keys(ctx); err != nil {
 		return r, err
 	}
 	rss, err := p.server.Number(ctx, "memory", "used_memory_rss")
@@ -103,6 +110,7 @@ func (p plan) run(ctx context.Context) (r result, err error) {
 	fmt.Fprintf(p.out, "Redis: before %s, full %s (%.0f bytes a waiting job), after %s: %+.1f %% and %+.2f MiB; resident %s\n",
 		mib(r.before), mib(r.full), float64(r.full-r.before)/float64(p.jobs), mib(r.after),
 		100*float64(r.left())/float64(r.before), float64(r.left())/(1<<20), mib(rss))
+	fmt.Fprintf(p.out, "its keys: %d bytes before, %d after; the rest is Redis' own (buffers, scripts)\n", r.keysBefore, r.keysAfter)
 	return r, nil
 }
 
@@ -167,6 +175,19 @@ func (p plan) resting(ctx context.Context) (int64, error) {
 		}
 	}
 	return least, err
+}
+
+// keys returns the bytes of all keys with what they hold.
+func (p plan) keys(ctx context.Context) (total int64, err error) {
+	names, err := p.server.Client().Keys(ctx, "*").Result()
+	for _, name := range names {
+		bytes, err := p.server.Client().MemoryUsage(ctx, name, 0).Result() // 0: every element
+		if err != nil {
+			return 0, err
+		}
+		total += bytes
+	}
+	return total, err
 }
 
 // alive returns the bytes of this process' heap that are in use.

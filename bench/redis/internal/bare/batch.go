@@ -28,17 +28,8 @@ func (b *batch[T]) do(one T) {
 	b.running = true
 	b.mu.Unlock()
 	b.flush([]T{one})
-	if next := b.next(nil); next != nil {
-		go b.run(next)
-	}
-}
-
-// run flushes what waits until nothing does.
-func (b *batch[T]) run(taken []T) {
-	for taken != nil {
-		b.flush(taken)
-		clear(taken)
-		taken = b.next(taken[:0])
+	if b.more() {
+		go b.run()
 	}
 }
 
@@ -46,19 +37,31 @@ func (b *batch[T]) run(taken []T) {
 // got its answer may bring more.
 const yields = 3
 
-// next takes what waits, and leaves room for more. It returns nil if nothing waits,
-// and the next item is then flushed by whoever brings it.
-func (b *batch[T]) next(room []T) []T {
-	for range yields {
-		runtime.Gosched()
+// run flushes what waits until nothing does.
+func (b *batch[T]) run() {
+	var spare []T
+	for {
+		for range yields {
+			runtime.Gosched()
+		}
+		b.mu.Lock()
+		taken := b.waiting
+		b.waiting = spare
+		b.mu.Unlock()
+		b.flush(taken)
+		clear(taken)
+		spare = taken[:0]
+		if !b.more() {
+			return
+		}
 	}
+}
+
+// more reports whether something waits. If not, the next item is flushed by whoever
+// brings it.
+func (b *batch[T]) more() bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if len(b.waiting) == 0 {
-		b.running = false
-		return nil
-	}
-	taken := b.waiting
-	b.waiting = room
-	return taken
+	b.running = len(b.waiting) > 0
+	return b.running
 }
