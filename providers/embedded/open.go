@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -34,6 +35,7 @@ type store struct {
 	reading gate
 	closing context.Context // ends when Close is called
 	stop    context.CancelFunc
+	shutOff sync.Once
 }
 
 // Open opens a file, or makes it, and returns it as a provider. Beside it lie its
@@ -259,12 +261,17 @@ func (s *store) close(ctx context.Context) error {
 	return errors.Join(err, ctx.Err())
 }
 
-// shut closes what is open. The writer has ended, or was never started.
+// shut closes what is open, once.
 func (s *store) shut() {
 	s.stop()
-	if s.writer != nil {
-		s.writer.finish(s.closing)
+	if s.writer != nil && !s.writer.finish(s.closing) {
+		return // it hangs on the disk, and what it uses stays open
 	}
+	s.shutOff.Do(s.closeAll)
+}
+
+// closeAll closes what is open. The writer has ended, or was never started.
+func (s *store) closeAll() {
 	if s.waker != nil {
 		s.waker.close()
 	}
