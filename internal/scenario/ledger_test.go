@@ -12,7 +12,9 @@ import (
 // one small write each, so that processes can share it and a kill cuts none.
 type ledger string
 
-// entry is one thing that a handler did.
+// entry is one thing that a handler did ("start", "end", "fail", "effect"), or that a
+// worker said of a job ("acked", "lost", "stuck") or of its broker (the kind of the
+// event).
 type entry struct {
 	What    string
 	Subject string
@@ -63,6 +65,18 @@ func (l ledger) read(t *testing.T, what string) []entry {
 	return entries
 }
 
+// of returns the entries of a kind about one subject.
+func (l ledger) of(t *testing.T, what, subject string) []entry {
+	t.Helper()
+	var entries []entry
+	for _, e := range l.read(t, what) {
+		if e.Subject == subject {
+			entries = append(entries, e)
+		}
+	}
+	return entries
+}
+
 // bySubject counts the entries of a kind.
 func (l ledger) bySubject(t *testing.T, what string) map[string]int {
 	t.Helper()
@@ -74,12 +88,46 @@ func (l ledger) bySubject(t *testing.T, what string) map[string]int {
 }
 
 // startedAfter reports whether what an entry is about was started later.
-func (s *stage) startedAfter(t *testing.T, e entry) bool {
+func (l ledger) startedAfter(t *testing.T, e entry) bool {
 	t.Helper()
-	for _, start := range s.ledger.read(t, "start") {
-		if start.Subject == e.Subject && start.At.After(e.At) {
+	for _, start := range l.of(t, "start", e.Subject) {
+		if start.At.After(e.At) {
 			return true
 		}
 	}
 	return false
+}
+
+// most returns how many handlers of a process ran at the same time at most.
+func (l ledger) most(t *testing.T, pid int) int {
+	t.Helper()
+	running, most := 0, 0
+	for _, e := range l.read(t, "") {
+		if e.PID != pid {
+			continue
+		}
+		switch e.What {
+		case "start":
+			running++
+		case "end", "fail":
+			running--
+		}
+		most = max(most, running)
+	}
+	return most
+}
+
+// checkDoneIsDone fails the test if a job was started after a worker knew that its
+// end was on record. It holds in every scenario.
+func (l ledger) checkDoneIsDone(t *testing.T) {
+	t.Helper()
+	acked := make(map[string]time.Time)
+	for _, e := range l.read(t, "acked") {
+		acked[e.Job] = e.At
+	}
+	for _, start := range l.read(t, "start") {
+		if at, ok := acked[start.Job]; ok && start.At.After(at) {
+			t.Errorf("job %s (%s) was started again %v after its end was on record", start.Job, start.Subject, start.At.Sub(at))
+		}
+	}
 }

@@ -3,36 +3,39 @@ package scenario
 import (
 	"context"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"log/slog"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"testing"
 	"time"
 
-	"github.com/backstage-go/backstage/providers"
 	"github.com/backstage-go/backstage/runtime"
-	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 // lease is short, so that the tests do not wait long for a dead worker's jobs.
 const lease = 2 * time.Second
 
-// takeover is the longest until a dead worker's jobs start elsewhere, with room
-// for a machine that is busy.
-const takeover = lease + 5*time.Second + 20*time.Second
+// room is what a machine that is busy may take longer.
+const room = 20 * time.Second
+
+// takeover is the longest until a dead worker's jobs start elsewhere.
+const takeover = lease + 5*time.Second + room
 
 // workerEnv makes the test binary a worker process.
 const workerEnv = "BACKSTAGE_SCENARIO_WORKER"
 
 // setup says what a worker process is to be.
 type setup struct {
+	Broker      string
 	Address     string
 	Ledger      ledger
 	Queue       string
+	More        []string // queues that it serves too
+	Strict      bool     // in this order
 	Concurrency int
 	Aliases     []string
 	Name        string // of the task; taskName if empty
@@ -46,6 +49,12 @@ func TestMain(m *testing.M) {
 		}
 		return
 	}
+	flag.Parse()
+	given := false
+	flag.Visit(func(f *flag.Flag) { given = given || f.Name == "test.parallel" })
+	if !given { // the scenarios wait for leases more than they compute
+		_ = flag.Set("test.parallel", "6")
+	}
 	os.Exit(m.Run())
 }
 
@@ -57,13 +66,11 @@ func work(config string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	p, err := providers.Open(ctx, s.Address)
+	p, err := open(ctx, s.Broker, s.Address)
 	if err != nil {
 		return err
 	}
-	worker, err := backstage.NewWorker(p, backstage.WorkerConfig{
-		Concurrency: s.Concurrency, Lease: lease, Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)),
-	})
+	worker, err := backstage.NewWorker(p, s.config())
 	if err != nil {
 		return err
 	}
@@ -72,11 +79,52 @@ func work(config string) error {
 	if s.Name != "" {
 		r.Name = s.Name
 	}
-	backstage.RegisterChain(worker, r, deeds{s.Ledger}.do)
+	backstage.RegisterChain(worker, r, deeds{s.Ledger}.do, backstage.Serve(s.More...))
 	if err := worker.Run(ctx); err != nil {
 		return err
 	}
 	return p.Close(context.Background())
+}
+
+func (s setup) config() backstage.WorkerConfig {
+	cfg := backstage.WorkerConfig{
+		Concurrency: s.Concurrency, Lease: lease, StrictPriority: s.Strict,
+		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Observer: s.Ledger.observe,
+	}
+	if s.Strict {
+		for _, queue := range append([]string{s.Queue}, s.More...) {
+			cfg.Queues = append(cfg.Queues, backstage.Queue{Name: queue})
+		}
+	}
+	return cfg
+}
+
+// dies is the header of a job whose first process is killed after its handler has
+// returned, and before anybody else learns of it.
+const dies = "dies"
+
+// observe writes down what a worker reports.
+func (l ledger) observe(event backstage.Event) {
+	switch e := event.(type) {
+	case backstage.RunEnded:
+		if e.Job.Headers[dies] != "" && e.Job.Crashes == 0 {
+			self, err := os.FindProcess(os.Getpid())
+			if err == nil {
+				err = self.Kill()
+			}
+			panic(fmt.Sprintf("not dead: %v", err))
+		}
+	case backstage.JobSettled:
+		if e.Settlement == backstage.Acked {
+			l.write(entry{What: "acked", Job: e.Job.ID})
+		}
+	case backstage.LeaseLost:
+		l.write(entry{What: "lost", Job: e.Job.ID})
+	case backstage.RunStuck:
+		l.write(entry{What: "stuck", Job: e.Job.ID})
+	case backstage.ProviderReported:
+		l.write(entry{What: string(e.Event.Kind), Subject: e.Event.Queue})
+	}
 }
 
 // process is a worker in a process of its own.
@@ -116,13 +164,15 @@ func start(t *testing.T, s setup) *process {
 		<-p.done
 		if t.Failed() {
 			log, _ := os.ReadFile(p.log)
-			t.Logf("worker %d:\n%s", p.cmd.Process.Pid, tail(log, 4000))
+			t.Logf("worker %d:\n%s", p.pid(), tail(log, 4000))
 		}
 	})
 	return p
 }
 
 func tail(b []byte, n int) []byte { return b[max(0, len(b)-n):] }
+
+func (p *process) pid() int { return p.cmd.Process.Pid }
 
 func (p *process) signal(s os.Signal) {
 	p.t.Helper()
@@ -131,14 +181,21 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
+// kill ends the process at once, and returns when it has ended.
+func (p *process) kill() {
+	p.t.Helper()
+	p.signal(syscall.SIGKILL)
+	_ = p.wait()
+}
+
 // wait waits until the process has ended, and returns its error.
 func (p *process) wait() error {
 	p.t.Helper()
 	select {
 	case <-p.done:
 		return p.err
-	case <-time.After(time.Minute):
-		p.t.Fatalf("worker %d does not end", p.cmd.Process.Pid)
+	case <-time.After(2 * time.Minute):
+		p.t.Fatalf("worker %d does not end", p.pid())
 		return nil
 	}
 }
@@ -152,131 +209,43 @@ func (p *process) alive() bool {
 	}
 }
 
-// stage is a store with a client on it.
-type stage struct {
-	t        *testing.T
-	address  string
-	ledger   ledger
-	provider *provider.Provider
-	client   *backstage.Client
+// crew is some worker processes of one kind.
+type crew struct {
+	t       *testing.T
+	setup   setup
+	members []*process
 }
 
-// newStage opens a new store; settings are those of its address.
-func newStage(t *testing.T, settings string) *stage {
+func startCrew(t *testing.T, s setup, n int) *crew {
 	t.Helper()
-	dir := t.TempDir()
-	s := &stage{t: t, address: "embedded:" + filepath.Join(dir, "jobs.db") + settings, ledger: ledger(filepath.Join(dir, "ledger"))}
-	var err error
-	if s.provider, err = providers.Open(t.Context(), s.address); err != nil {
-		t.Fatal(err)
+	c := &crew{t: t, setup: s}
+	for range n {
+		c.members = append(c.members, start(t, s))
 	}
-	t.Cleanup(func() {
-		if err := s.provider.Close(context.Background()); err != nil {
-			t.Errorf("close: %v", err)
-		}
-	})
-	if s.client, err = backstage.NewClient(s.provider, backstage.ClientConfig{}); err != nil {
-		t.Fatal(err)
-	}
-	return s
+	return c
 }
 
-// setup returns what a worker process of this stage is.
-func (s *stage) setup(queue string, concurrency int) setup {
-	return setup{Address: s.address, Ledger: s.ledger, Queue: queue, Concurrency: concurrency}
-}
-
-// worker runs a worker in this process until the test ends.
-func (s *stage) worker(queue string, concurrency int, handle func(context.Context, payload, *backstage.Next) error) {
-	s.t.Helper()
-	w, err := backstage.NewWorker(s.provider, backstage.WorkerConfig{Concurrency: concurrency, Lease: lease, Logger: slog.New(slog.DiscardHandler)})
-	if err != nil {
-		s.t.Fatal(err)
+// replace starts a new process for each that has ended, and says how many.
+func (c *crew) replace() int {
+	c.t.Helper()
+	n := 0
+	for i, p := range c.members {
+		if !p.alive() {
+			c.members[i] = start(c.t, c.setup)
+			n++
+		}
 	}
-	backstage.RegisterChain(w, registration(queue), handle)
-	ctx, stop := context.WithCancel(context.Background())
-	stopped := make(chan error, 1)
-	go func() { stopped <- w.Run(ctx) }()
-	s.t.Cleanup(func() {
-		stop()
-		if err := <-stopped; err != nil {
-			s.t.Errorf("worker: %v", err)
-		}
-	})
+	return n
 }
 
-func (s *stage) enqueue(jobs ...backstage.Job) []backstage.Receipt {
-	s.t.Helper()
-	receipts, err := s.client.Enqueue(s.t.Context(), jobs...)
-	if err != nil {
-		s.t.Fatal(err)
+// member returns the process that wrote an entry.
+func (c *crew) member(e entry) *process {
+	c.t.Helper()
+	for _, p := range c.members {
+		if p.pid() == e.PID {
+			return p
+		}
 	}
-	return receipts
-}
-
-// until waits for a condition, and fails with what it says otherwise.
-func (s *stage) until(most time.Duration, condition func() (ok bool, state string)) {
-	s.t.Helper()
-	deadline := time.Now().Add(most)
-	for {
-		ok, state := condition()
-		if ok {
-			return
-		}
-		if time.Now().After(deadline) {
-			s.t.Fatalf("after %v: %s", most, state)
-		}
-		time.Sleep(20 * time.Millisecond)
-	}
-}
-
-// untilQuiet waits until nothing is ready, running or held.
-func (s *stage) untilQuiet(most time.Duration) {
-	s.t.Helper()
-	s.until(most, func() (bool, string) {
-		queues, err := s.provider.Stats.Queues(s.t.Context())
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for _, queue := range queues {
-			stats, err := s.provider.Stats.Queue(s.t.Context(), queue)
-			if err != nil {
-				s.t.Fatal(err)
-			}
-			for _, m := range []provider.Measure[int64]{stats.Depth, stats.InFlight, stats.Held} {
-				if n, _ := m.Get(); n > 0 {
-					return false, fmt.Sprintf("queue %s is not quiet: %+v", queue, stats)
-				}
-			}
-		}
-		return true, ""
-	})
-}
-
-// dead returns the dead letters by what they were about.
-func (s *stage) dead() map[string]provider.DeadLetter {
-	s.t.Helper()
-	all := make(map[string]provider.DeadLetter)
-	for page := ""; ; {
-		letters, next, err := s.provider.Dead.List(s.t.Context(), provider.DeadFilter{}, page)
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		for _, letter := range letters {
-			all[letter.Job.ID] = letter
-		}
-		if next == "" {
-			return all
-		}
-		page = next
-	}
-}
-
-// long returns the count of a scenario's long form under BACKSTAGE_SOAK, and of
-// its short form otherwise.
-func long(short, soak int) int {
-	if os.Getenv("BACKSTAGE_SOAK") != "" {
-		return soak
-	}
-	return short
+	c.t.Fatalf("nobody here is process %d", e.PID)
+	return nil
 }

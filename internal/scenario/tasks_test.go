@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime"
@@ -77,6 +78,42 @@ func (d deeds) deed(ctx context.Context, info backstage.Info, next *backstage.Ne
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		}
+	case "hang": // until killed, in the first run; for as long as the argument says later
+		if info.Crashes == 0 {
+			<-ctx.Done()
+			return context.Cause(ctx)
+		}
+		length, _ := time.ParseDuration(argument)
+		time.Sleep(length)
+		return nil
+	case "deaf": // to its context, for as long as the argument says
+		length, err := time.ParseDuration(argument)
+		if err != nil {
+			return backstage.Permanent(err)
+		}
+		time.Sleep(length)
+		return nil
+	case "snooze": // as often as the argument says
+		if fmt.Sprint(info.Snoozes) != argument {
+			return backstage.Snooze(50 * time.Millisecond)
+		}
+		return nil
+	case "skip":
+		return backstage.Skip("nothing to do")
+	case "panic":
+		panic("nil map")
+	case "stop": // its own worker, twice, and then goes on
+		self, err := os.FindProcess(os.Getpid())
+		if err != nil {
+			return backstage.Permanent(err)
+		}
+		for range 2 {
+			if err := self.Signal(syscall.SIGTERM); err != nil {
+				return backstage.Permanent(err)
+			}
+		}
+		time.Sleep(200 * time.Millisecond)
+		return nil
 	case "exit": // as the kernel's OOM killer would have it
 		os.Exit(137)
 	case "flaky": // until the attempt of the argument
