@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -78,25 +79,25 @@ func (l *eventLog) add(e provider.Event) {
 	l.all = append(l.all, e)
 }
 
-// find returns the first event of a kind.
-func (l *eventLog) find(k provider.Kind) (provider.Event, bool) {
+// has reports whether an event of a kind was told, whose message says something.
+func (l *eventLog) has(k provider.Kind, says string) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	i := slices.IndexFunc(l.all, func(e provider.Event) bool { return e.Kind == k })
-	if i < 0 {
-		return provider.Event{}, false
-	}
-	return l.all[i], true
+	return slices.ContainsFunc(l.all, func(e provider.Event) bool { return e.Kind == k && strings.Contains(e.Message, says) })
 }
 
 // until waits for something.
 func until(t *testing.T, what string, is func() bool) {
 	t.Helper()
-	for deadline := time.Now().Add(testPatience); !is(); {
-		if time.Now().After(deadline) {
+	late := time.After(testPatience)
+	look := time.NewTicker(5 * time.Millisecond)
+	defer look.Stop()
+	for !is() {
+		select {
+		case <-look.C:
+		case <-late:
 			t.Fatalf("not within %v: %s", testPatience, what)
 		}
-		time.Sleep(5 * time.Millisecond)
 	}
 }
 

@@ -1,12 +1,13 @@
 package rabbitmq
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"net/http"
 	"net/url"
+	"regexp"
 	"slices"
 	"time"
 
@@ -45,46 +46,68 @@ func newManagement(cfg *Config) (*management, error) {
 
 func (m *management) close() { m.client.CloseIdleConnections() }
 
-// queueInfo is what the API says of a queue.
+// queueInfo is what the API says of a queue. It says Unacknowledged some seconds late.
 type queueInfo struct {
 	Arguments      map[string]any `json:"arguments"`
-	Policy         string         `json:"policy"`
-	Definition     policy         `json:"effective_policy_definition"`
 	Unacknowledged *int64         `json:"messages_unacknowledged"`
-}
-
-// policy is what a policy sets. The API has a list in its place where there is none.
-type policy map[string]any
-
-// UnmarshalJSON takes a list for none.
-func (p *policy) UnmarshalJSON(b []byte) error {
-	var set map[string]any
-	if json.Unmarshal(b, &set) == nil {
-		*p = set
-	}
-	return nil
 }
 
 // queue asks for one queue, by its name in the broker.
 func (m *management) queue(ctx context.Context, name string) (queueInfo, error) {
 	var q queueInfo
-	at := m.base.JoinPath("api", "queues", url.PathEscape(m.vhost), url.PathEscape(name))
+	err := m.get(ctx, &q, "queues", url.PathEscape(m.vhost), url.PathEscape(name))
+	return q, err
+}
+
+// policy sets arguments of all queues whose name matches.
+type policy struct {
+	Name       string         `json:"name"`
+	Pattern    string         `json:"pattern"`
+	ApplyTo    string         `json:"apply-to"`
+	Priority   int            `json:"priority"`
+	Definition map[string]any `json:"definition"`
+}
+
+// policies asks for those of users and of operators, strongest first. A queue has one
+// of each, which add up.
+func (m *management) policies(ctx context.Context) (all [][]policy, err error) {
+	for _, kind := range []string{"policies", "operator-policies"} {
+		var list []policy
+		if err := m.get(ctx, &list, kind, url.PathEscape(m.vhost)); err != nil {
+			return nil, err
+		}
+		slices.SortStableFunc(list, func(a, b policy) int { return cmp.Compare(b.Priority, a.Priority) })
+		all = append(all, list)
+	}
+	return all, nil
+}
+
+// appliesTo reports whether a policy is one for a queue like ours.
+func (p *policy) appliesTo(queue string) bool {
+	kind := p.ApplyTo == "all" || p.ApplyTo == "queues" || p.ApplyTo == "quorum_queues"
+	pattern, err := regexp.Compile(p.Pattern)
+	return kind && (err != nil || pattern.MatchString(queue)) // the broker's patterns know a little more
+}
+
+// get asks for something.
+func (m *management) get(ctx context.Context, into any, path ...string) error {
+	at := m.base.JoinPath(append([]string{"api"}, path...)...)
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, at.String(), nil)
 	if err != nil {
-		return q, err
+		return err
 	}
 	request.SetBasicAuth(m.user, m.password)
 	response, err := m.client.Do(request)
 	if err != nil {
-		return q, fmt.Errorf("management API: %w", err)
+		return fmt.Errorf("management API: %w", err)
 	}
 	defer response.Body.Close()
 	if response.StatusCode != http.StatusOK {
-		return q, fmt.Errorf("management API: %s says %s", at.Redacted(), response.Status)
+		return fmt.Errorf("management API: %s says %s", at.Redacted(), response.Status)
 	}
 	body := json.NewDecoder(response.Body)
 	body.UseNumber() // arguments are compared
-	return q, body.Decode(&q)
+	return body.Decode(into)
 }
 
 // troubles are settings of a policy that take jobs out of their queue.
@@ -99,21 +122,27 @@ func (s *store) reportPolicies(ctx context.Context, lanes []provider.Lane) {
 	if s.management == nil {
 		return
 	}
-	var failed []error
+	kinds, err := s.management.policies(ctx)
+	if err != nil {
+		s.news.emit(provider.Event{Kind: provider.Degraded, Message: "policies on queues cannot be seen", Err: err})
+		return
+	}
 	for _, l := range lanes {
-		q, err := s.management.queue(ctx, s.names.jobs(l.Queue))
-		if err != nil {
-			failed = append(failed, err)
-			continue
-		}
-		for _, setting := range troubles() {
-			if value, set := q.Definition[setting]; set {
-				s.news.emit(provider.Event{Kind: provider.Degraded, Queue: l.Queue,
-					Message: fmt.Sprintf("the policy %s sets %s to %v on %s: remove that, because Backstage decides what becomes of a job", q.Policy, setting, value, s.names.jobs(l.Queue))})
+		queue := s.names.jobs(l.Queue)
+		for _, list := range kinds {
+			if i := slices.IndexFunc(list, func(p policy) bool { return p.appliesTo(queue) }); i >= 0 {
+				s.reportPolicy(l.Queue, list[i])
 			}
 		}
 	}
-	if len(failed) > 0 {
-		s.news.emit(provider.Event{Kind: provider.Degraded, Message: "policies on queues cannot be seen", Err: errors.Join(slices.Compact(failed)...)})
+}
+
+// reportPolicy tells of one on a queue.
+func (s *store) reportPolicy(queue string, p policy) {
+	for _, setting := range troubles() {
+		if value, set := p.Definition[setting]; set {
+			s.news.emit(provider.Event{Kind: provider.Degraded, Queue: queue,
+				Message: fmt.Sprintf("the policy %s sets %s to %v on %s: remove that, because Backstage decides what becomes of a job", p.Name, setting, value, s.names.jobs(queue))})
+		}
 	}
 }

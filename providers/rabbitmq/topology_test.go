@@ -155,7 +155,7 @@ func TestReturnsAreTold(t *testing.T) {
 func TestAQueueThatSomebodyDeletedIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	b := sharedBroker(t)
-	s, log := b.open()
+	s, _ := b.open()
 	sub := subscribe(t, s, options(1, "work"))
 	for range 2 {
 		ask(t, http.MethodDelete, b.server, "queues/"+b.vhost+"/"+s.names.jobs("work"), "")
@@ -163,7 +163,6 @@ func TestAQueueThatSomebodyDeletedIsMadeAgain(t *testing.T) {
 		ack(t, receive(t, sub, 1)...)
 	}
 	until(t, "the worker is well", func() bool { return s.provider.Health(t.Context()) == nil })
-	_ = log
 }
 
 // A policy that makes the broker give jobs up loses none of them.
@@ -189,10 +188,10 @@ func TestAPolicyWithADeliveryLimitLosesNothing(t *testing.T) {
 		seen[d.job.ID] = true
 		ack(t, d)
 	}
-	until(t, "the policy is reported", func() bool {
-		e, there := log.find(provider.Degraded)
-		return there && strings.Contains(e.Message, "delivery-limit")
-	})
+	if !log.has(provider.Degraded, "the policy limit sets delivery-limit to 1") {
+		t.Errorf("the policy is not reported: %+v", log.all)
+	}
+	until(t, "what was brought back is reported", func() bool { return log.has(provider.Degraded, "gave a job up (delivery_limit)") })
 }
 
 // A broker that destroys what comes back is found out before a worker starts.
