@@ -21,7 +21,7 @@ func newFlushes() *flushes {
 	f.weigh = func(s string) int { return len(s) }
 	f.flush = func(_ context.Context, batch []string) {
 		f.had = append(f.had, fmt.Sprint(batch))
-		time.Sleep(time.Second)
+		<-time.After(time.Second)
 	}
 	return f
 }

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net/url"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -16,9 +17,14 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider/providertest"
 )
 
-// TestMain lets the suite start the test binary as another process.
+// TestMain lets the suite, and this package's own tests, start the test binary as
+// another process.
 func TestMain(m *testing.M) {
 	redis.SetLogger(silence{}) // go-redis tells of each connection that it loses
+	if plan := os.Getenv(childVariable); plan != "" {
+		child(plan)
+		return
+	}
 	providertest.Main(m, openAddress)
 }
 
