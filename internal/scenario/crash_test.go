@@ -14,7 +14,7 @@ import (
 
 func TestAKilledWorkersJobStartsElsewhere(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
-		pair := startCrew(t, s.setup("q", 2), 2)
+		pair := startCrew(t, s.mortal("q", 2), 2)
 		var longest time.Duration
 		for i := range long(2, 20) {
 			subject := fmt.Sprintf("victim-%d", i)
@@ -38,8 +38,8 @@ func TestAKilledWorkersJobStartsElsewhere(t *testing.T) {
 func TestAJobThatOutlivesItsLeaseRunsOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
 		s.enqueue(job("q", fmt.Sprintf("long sleep %v", 5*lease)))
-		start(t, s.setup("q", 1))
-		start(t, s.setup("q", 1))
+		start(t, s.mortal("q", 1))
+		start(t, s.mortal("q", 1))
 		s.untilQuiet(time.Minute)
 		if starts := s.ledger.read(t, "start"); len(starts) != 1 {
 			t.Errorf("%d starts, want 1: the heartbeat keeps the lease", len(starts))
@@ -50,10 +50,10 @@ func TestAJobThatOutlivesItsLeaseRunsOnce(t *testing.T) {
 func TestAStoppedWorkerLosesItsJobAndChangesNothingWhenItGoesOn(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
 		receipts := s.enqueue(job("q", "stopped sleep 1s"))
-		first := start(t, s.setup("q", 1))
+		first := start(t, s.mortal("q", 1))
 		s.untilWritten(time.Minute, "start", "stopped", 1)
 		first.signal(syscall.SIGSTOP)
-		second := start(t, s.setup("q", 1))
+		second := start(t, s.mortal("q", 1))
 		s.untilWritten(takeover, "end", "stopped", 1)
 		first.signal(syscall.SIGCONT)
 		s.until(time.Minute, func() (bool, string) {
@@ -93,7 +93,7 @@ func TestAJobThatKillsItsProcessIsDeadLetteredAloneAfterFiveStarts(t *testing.T)
 		s.enqueue(append(append(jobs[:50:50], killer), jobs[50:]...)...)
 
 		crashes := 0
-		w := startCrew(t, s.setup("q", 20), 1)
+		w := startCrew(t, s.mortal("q", 20), 1)
 		s.until(5*time.Minute, func() (bool, string) {
 			crashes += w.replace()
 			_, dead := s.dead()[killer.ID()]
@@ -143,13 +143,13 @@ func TestAllThatADeadWorkerHeldIsTakenOverWithinTheSlotsOfAnother(t *testing.T) 
 		many := long(150, 1000)
 		jobs, subjects := numbered(many, "q", "n", "hang 20ms")
 		s.enqueue(append(jobs, job("q", "slow hang 5s"))...)
-		first := start(t, s.setup("q", many+1))
+		first := start(t, s.mortal("q", many+1))
 		s.until(2*time.Minute, func() (bool, string) {
 			n := len(s.ledger.read(t, "start"))
 			return n == many+1, fmt.Sprintf("%d of %d jobs are started", n, many+1)
 		})
 		first.kill()
-		second := start(t, s.setup("q", 10))
+		second := start(t, s.mortal("q", 10))
 		s.untilQuiet(takeover + time.Minute)
 		s.checkEnds(1, 1, append(subjects, "slow")...)
 		if n := s.ledger.most(t, second.pid()); n > 10 {
@@ -163,7 +163,7 @@ func TestJobsThatWaitForARetryDoNotHoldUpTheRecoveryOfOthers(t *testing.T) {
 		waits := backstage.WithBackoff(backstage.Backoff{Base: time.Hour, Cap: time.Hour})
 		jobs, _ := numbered(100, "q", "waits-", "down", waits)
 		s.enqueue(jobs...)
-		first := start(t, s.setup("q", 4))
+		first := start(t, s.mortal("q", 4))
 		s.until(time.Minute, func() (bool, string) {
 			_, _, held := s.numbers()
 			return held == 100, fmt.Sprintf("%d of 100 wait for their retry", held)
@@ -171,7 +171,7 @@ func TestJobsThatWaitForARetryDoNotHoldUpTheRecoveryOfOthers(t *testing.T) {
 		s.enqueue(job("q", "victim hang"))
 		s.untilWritten(time.Minute, "start", "victim", 1)
 		first.kill()
-		start(t, s.setup("q", 4))
+		start(t, s.mortal("q", 4))
 		s.untilWritten(takeover, "end", "victim", 1)
 	})
 }
@@ -180,7 +180,7 @@ func TestNothingIsLostWhenWorkersAreScaledInByKills(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
 		jobs, subjects := numbered(long(200, 2000), "q", "n", "sleep 30ms")
 		s.enqueue(jobs...)
-		crew := startCrew(t, s.setup("q", 4), 5)
+		crew := startCrew(t, s.mortal("q", 4), 5)
 		for _, p := range crew.members[1:] {
 			s.until(time.Minute, func() (bool, string) {
 				for _, e := range s.ledger.read(t, "start") {
@@ -201,7 +201,7 @@ func TestNothingIsLostWhenWorkersAreScaledInByKills(t *testing.T) {
 
 func TestAChainWhoseWorkerDiesBeforeItsAckGoesOnUnderOneID(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
-		crew := startCrew(t, s.setup("q", 1), 4)
+		crew := startCrew(t, s.mortal("q", 1), 4)
 		jobs, _ := numbered(long(8, 200), "q", "n", "chain q,", backstage.Header(dies, "once"))
 		s.enqueue(jobs...)
 		kills := 0

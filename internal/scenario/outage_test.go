@@ -45,7 +45,7 @@ func TestAWorkerSaysThatItIsDeafAndWorksAgainAfterAnOutage(t *testing.T) {
 	for _, outage := range outages() {
 		t.Run(outage.name, func(t *testing.T) {
 			onEachServer(t, func(t *testing.T, s *stage, on *server) {
-				w := s.worker("q", 4, deeds{s.ledger}.do)
+				w := s.worker("q", 4, lease, deeds{s.ledger}.do)
 				var longest time.Duration
 				for i := range long(1, 20) {
 					longest = max(longest, s.suffer(w, on, outage, i))
@@ -111,7 +111,7 @@ func (s *stage) enqueueSoon(jobs ...backstage.Job) {
 
 func TestConnectionsThatAreCutAreMadeAnew(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s *stage, on *server) {
-		w := s.worker("q", 4, deeds{s.ledger}.do)
+		w := s.worker("q", 4, lease, deeds{s.ledger}.do)
 		for i := range long(5, 50) {
 			before, after := fmt.Sprintf("running-%d", i), fmt.Sprintf("after-%d", i)
 			s.enqueueSoon(job("q", before+" sleep 300ms"))
@@ -130,7 +130,7 @@ func TestJobsInFlightAreFoundWhenBrokerAndWorkerDiedTogether(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s *stage, on *server) {
 		jobs, subjects := numbered(20, "q", "n", "hang")
 		s.enqueue(jobs...)
-		first := start(t, s.setup("q", 20))
+		first := start(t, s.mortal("q", 20))
 		s.until(time.Minute, func() (bool, string) {
 			return len(s.ledger.read(t, "start")) == 20, "not all are in flight"
 		})
@@ -144,7 +144,7 @@ func TestJobsInFlightAreFoundWhenBrokerAndWorkerDiedTogether(t *testing.T) {
 		}
 		on.proxy.Cut()
 		on.proxy.Resume()
-		start(t, s.setup("q", 20))
+		start(t, s.mortal("q", 20))
 		s.until(takeover, func() (bool, string) {
 			n := len(s.ledger.read(t, "end"))
 			return n == 20, fmt.Sprintf("%d of 20 ended", n)

@@ -94,8 +94,8 @@ func TestAJobThatDidNotStartInTimeIsDeadAndNeverRuns(t *testing.T) {
 func TestAHandlerThatIgnoresItsDeadlineIsReportedAndNotRunBesideItself(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
 		s.enqueue(job("q", "deaf deaf "+(2*lease).String(), backstage.WithTimeout(500*time.Millisecond)))
-		start(t, s.setup("q", 4))
-		start(t, s.setup("q", 4))
+		start(t, s.mortal("q", 4))
+		start(t, s.mortal("q", 4))
 		s.untilQuiet(time.Minute)
 		if stuck := s.ledger.read(t, "stuck"); len(stuck) != 1 {
 			t.Errorf("reported as stuck %d times, want once", len(stuck))
@@ -177,7 +177,7 @@ func TestNoDeadLetterIsTrimmed(t *testing.T) {
 		for part := range slices.Chunk(jobs, 500) {
 			s.enqueue(part...)
 		}
-		s.worker("q", 64, func(context.Context, payload, *backstage.Next) error {
+		s.worker("q", 64, calm, func(context.Context, payload, *backstage.Next) error {
 			return backstage.Permanent(errors.New("no"))
 		})
 		s.untilQuiet(10 * time.Minute)
@@ -200,7 +200,7 @@ func untilDone(queue string) backstage.Task[payload] {
 func TestAKeyIsFreeHoweverItsJobEnded(t *testing.T) {
 	onEachBounded(t, map[string]int{"full": 1}, func(t *testing.T, s *stage) {
 		s.needs(s.provider.Claims != nil, "claims")
-		s.worker("q", 4, deeds{s.ledger}.do)
+		s.worker("q", 4, calm, deeds{s.ledger}.do)
 		add := func(queue, value string, opts ...backstage.EnqueueOption) (backstage.Receipt, error) {
 			return backstage.Enqueue(t.Context(), s.client, backstage.NewJob(untilDone(queue), wrapperspb.String(value), opts...))
 		}

@@ -16,8 +16,12 @@ import (
 	"github.com/backstage-go/backstage/runtime"
 )
 
-// lease is short, so that the tests do not wait long for a dead worker's jobs.
-const lease = 2 * time.Second
+// lease is short, so that the tests do not wait long for a dead worker's jobs. Where
+// nobody dies it is calm: a slow disk is no dead worker then.
+const (
+	lease = 2 * time.Second
+	calm  = time.Minute
+)
 
 // room is what a machine that is busy may take longer.
 const room = 20 * time.Second
@@ -37,6 +41,7 @@ type setup struct {
 	More        []string // queues that it serves too
 	Strict      bool     // in this order
 	Concurrency int
+	Lease       time.Duration
 	Aliases     []string
 	Name        string // of the task; taskName if empty
 }
@@ -88,7 +93,7 @@ func work(config string) error {
 
 func (s setup) config() backstage.WorkerConfig {
 	cfg := backstage.WorkerConfig{
-		Concurrency: s.Concurrency, Lease: lease, StrictPriority: s.Strict,
+		Concurrency: s.Concurrency, Lease: s.Lease, StrictPriority: s.Strict,
 		Logger: slog.New(slog.NewTextHandler(os.Stderr, nil)), Observer: s.Ledger.observe,
 	}
 	if s.Strict {

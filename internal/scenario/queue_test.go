@@ -41,8 +41,8 @@ func fortyMessages(s *stage, dedupe bool) {
 		s.ledger.write(entry{What: "effect", Subject: subject(in)})
 		return nil
 	}
-	s.worker("q", 2, handle)
-	s.worker("q", 2, handle)
+	s.worker("q", 2, calm, handle)
+	s.worker("q", 2, calm, handle)
 	duplicates := 0
 	for i := range 40 {
 		receipts := s.enqueue(backstage.NewJob(task("q", dedupe), wrapperspb.String(fmt.Sprintf("message-%d", i%30))))
@@ -61,7 +61,7 @@ func fortyMessages(s *stage, dedupe bool) {
 
 func TestAChainOnAQueueBoundedToOneEnds(t *testing.T) {
 	onEachBounded(t, map[string]int{"q": 1}, func(t *testing.T, s *stage) {
-		s.worker("q", 1, deeds{s.ledger}.do)
+		s.worker("q", 1, calm, deeds{s.ledger}.do)
 		s.enqueue(job("q", "a chain q,q,q,"))
 		s.untilQuiet(time.Minute)
 		s.checkEnds(1, 1, "a", "a.q", "a.q.q", "a.q.q.q")
@@ -194,10 +194,10 @@ func TestADeadWorkerDoesNotLockItsOrderingKey(t *testing.T) {
 		for _, value := range []string{"n0 hang", "n1", "n2", "n3"} {
 			s.enqueue(backstage.NewJob(ordered, wrapperspb.String(value)))
 		}
-		first := start(t, s.setup("q", 4))
+		first := start(t, s.mortal("q", 4))
 		s.untilWritten(time.Minute, "start", "n0", 1)
 		first.kill()
-		start(t, s.setup("q", 4))
+		start(t, s.mortal("q", 4))
 		s.untilQuiet(takeover)
 		var order []string
 		for _, e := range s.ledger.read(t, "end") {

@@ -47,11 +47,18 @@ func newStage(t *testing.T, b broker, address string, bounds map[string]int) *st
 
 // setup returns what a worker process of this stage is.
 func (s *stage) setup(queue string, concurrency int) setup {
-	return setup{Broker: s.broker, Address: s.address, Ledger: s.ledger, Queue: queue, Concurrency: concurrency}
+	return setup{Broker: s.broker, Address: s.address, Ledger: s.ledger, Queue: queue, Concurrency: concurrency, Lease: calm}
+}
+
+// mortal returns what a worker process is that may be killed.
+func (s *stage) mortal(queue string, concurrency int) setup {
+	m := s.setup(queue, concurrency)
+	m.Lease = lease
+	return m
 }
 
 // worker runs a worker in this process until the test ends.
-func (s *stage) worker(queue string, concurrency int, handle func(context.Context, payload, *backstage.Next) error) *backstage.Worker {
+func (s *stage) worker(queue string, concurrency int, lease time.Duration, handle func(context.Context, payload, *backstage.Next) error) *backstage.Worker {
 	s.t.Helper()
 	w, err := backstage.NewWorker(s.provider, backstage.WorkerConfig{
 		Concurrency: concurrency, Lease: lease, Logger: slog.New(slog.DiscardHandler), Observer: s.ledger.observe,
