@@ -16,7 +16,7 @@ const sqlBury = "insert into dead (n, q, at, task, class, id, raw, body) values 
 // roomForDead reports whether there may be one more dead letter.
 func (t *transaction) roomForDead() bool {
 	if t.letters < 0 {
-		t.row("select bound from queue where q = 0", nil, &t.mostDead)
+		t.row("select bound from queue where q = 1", nil, &t.mostDead)
 		t.letters = 0
 		if t.mostDead > 0 {
 			t.row("select coalesce(sum(dead), 0) from queue", nil, &t.letters)

@@ -139,7 +139,7 @@ func (s *store) setBounds(ctx context.Context) error {
 	}
 	return s.do(ctx, func(t *transaction) error {
 		if s.cfg.MaxDead != 0 {
-			t.exec("update queue set bound = ? where q = 0", max(0, s.cfg.MaxDead))
+			t.exec("update queue set bound = ? where q = 1", max(0, s.cfg.MaxDead))
 		}
 		for queue, bound := range s.cfg.Bounds {
 			t.exec("update queue set bound = ? where q = ?", bound, t.queue(scopeOwn, queue))

@@ -11,9 +11,12 @@ const applicationID = 0x426b7374
 // migrations bring a file from each version to the next. They only ever add, so
 // that a process of the version before can keep the file open meanwhile.
 //
-// All numbers of jobs, places and runs come from one sequence, row 0 of queue. It
+// All numbers of jobs, places and runs come from one sequence, row 1 of queue. It
 // follows the clock in microseconds and never falls, so that a number is never
 // used again, even by a restored backup, and a place tells since when.
+//
+// No queue has the number 0 or 1: a statement whose argument changes to or from one of
+// these is planned anew.
 //
 // A job's body is never rewritten when it starts: where it stands is in the small
 // tables ready, running and held, of which it is in one, or in none while it waits
@@ -26,13 +29,13 @@ create table queue (            -- queues by scope; 0 is the file's own, others 
   q     integer primary key,
   scope integer not null,
   name  text    not null,
-  depth integer not null default 0, -- unsettled jobs; in row 0 the sequence
+  depth integer not null default 0, -- unsettled jobs; in row 1 the sequence
   held  integer not null default 0,
   dead  integer not null default 0,
-  bound integer not null default 0, -- the most that depth may reach through clients; 0: no bound; in row 0 the most dead letters
+  bound integer not null default 0, -- the most that depth may reach through clients; 0: no bound; in row 1 the most dead letters
   unique (scope, name)
 );
-insert into queue (q, scope, name) values (0, -1, '');
+insert into queue (q, scope, name) values (1, -1, '');
 
 create table scope (            -- who borrows
   scope integer primary key,

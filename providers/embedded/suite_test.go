@@ -66,10 +66,10 @@ func putBytes(path, queue string, b []byte) error {
 	defer db.Close()
 	_, err = db.Exec(`
 begin immediate;
-insert into job (n, q, key, body) select (select depth + 1 from queue where q = 0), q, 0, ?2 from queue where scope = 0 and name = ?1;
-insert into ready (q, pos, n) select q, (select depth + 1 from queue where q = 0), (select depth + 1 from queue where q = 0)
+insert into job (n, q, key, body) select (select depth + 1 from queue where q = 1), q, 0, ?2 from queue where scope = 0 and name = ?1;
+insert into ready (q, pos, n) select q, (select depth + 1 from queue where q = 1), (select depth + 1 from queue where q = 1)
 	from queue where scope = 0 and name = ?1;
-update queue set depth = depth + 1 where q = 0 or scope = 0 and name = ?1;
+update queue set depth = depth + 1 where q = 1 or scope = 0 and name = ?1;
 commit`, queue, b)
 	return err
 }

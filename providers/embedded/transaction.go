@@ -46,13 +46,10 @@ type scopedName struct {
 	name  string
 }
 
-// The scopes that are not a borrower's.
-const (
-	scopeOwn  = 0
-	scopeNone = -1 // of row 0
-)
+// scopeOwn is the scope that is not a borrower's.
+const scopeOwn = 0
 
-const sqlSequence = "select depth from queue where q = 0"
+const sqlSequence = "select depth from queue where q = 1"
 
 // begin starts a transaction. The caller holds the side file's write lock; what
 // may still be in the way are programs that do not know of it.
@@ -109,7 +106,7 @@ func (t *transaction) commit() error {
 func (t *transaction) rollback() { _, _ = t.w.conn.exec(context.Background(), "rollback") }
 
 const (
-	sqlSetSequence = "update queue set depth = ? where q = 0"
+	sqlSetSequence = "update queue set depth = ? where q = 1"
 	sqlAddTally    = "update queue set depth = depth + ?, held = held + ?, dead = dead + ? where q = ?"
 )
 
