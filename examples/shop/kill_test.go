@@ -3,7 +3,8 @@
 package main
 
 import (
-	"context"
+	"crypto/rand"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -15,27 +16,40 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backstage-go/backstage/internal/brokers"
 	"github.com/backstage-go/backstage/runtime/provider"
 	"github.com/google/go-cmp/cmp"
 )
 
 // broker is what the shop runs on.
 type broker struct {
-	url string
-	// kill ends the server with SIGKILL, and restart starts it again. Nil where there
-	// is none.
-	kill    func() error
-	restart func(context.Context) error
+	url    string
+	lend   string          // whose delays and claims are borrowed; empty: nobody's
+	server *brokers.Server // nil where there is none
 }
 
 func embeddedBroker(t *testing.T) broker {
 	return broker{url: "embedded:" + filepath.Join(t.TempDir(), "queue.db")}
 }
 
+// redisBroker is a Redis that has on disk what it confirms.
+func redisBroker(t *testing.T) broker {
+	r := brokers.RequireRedis(t, brokers.RedisOptions{Args: []string{"--appendfsync", "always"}})
+	return broker{url: "redis://" + r.Addr() + "/0", server: r.Server}
+}
+
+// rabbitMQBroker is a RabbitMQ, which has no claims of its own.
+func rabbitMQBroker(t *testing.T) broker {
+	r := brokers.RequireRabbitMQ(t, brokers.RabbitMQOptions{})
+	return broker{url: r.URL(), lend: "embedded:" + filepath.Join(t.TempDir(), "lent.db"), server: r.Server}
+}
+
 func TestEveryAcceptedOrderIsDoneOnceWhateverIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) broker{
 		"embedded": embeddedBroker,
+		"redis":    redisBroker,
+		"rabbitmq": rabbitMQBroker,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -45,9 +59,9 @@ func TestEveryAcceptedOrderIsDoneOnceWhateverIsKilled(t *testing.T) {
 }
 
 const (
-	// orders come at a rate at which they are still coming in when things are killed.
-	testOrders = 500
-	testRate   = 100
+	// some is how many orders a producer enqueues, paced how many a second at most
+	// where something is to happen meanwhile.
+	some, paced = 200, 100
 	// slots is how many handlers a worker runs at once, unsettled how many jobs it has
 	// at most, those included that are being settled.
 	slots     = 8
@@ -57,21 +71,20 @@ const (
 func killAndCount(t *testing.T, b broker) {
 	s := newStage(t, b)
 	victim, second := s.worker("worker-1"), s.worker("worker-2")
-	producer := s.start("producer", "produce", "-orders", strconv.Itoa(testOrders), "-rate", strconv.Itoa(testRate))
-
-	s.until("a fifth of the orders is charged", func() bool { return s.numbers().charged >= testOrders/5 })
 	held := s.freezeAtWork(victim)
 	victim.signal(syscall.SIGKILL)
 	third := s.worker("worker-3")
-	most := unsettled
+	most, unknown := unsettled, 0
 
-	if b.kill != nil {
-		s.until("half of the orders are accepted", func() bool { return s.numbers().orders >= testOrders/2 })
-		s.killBroker(producer)
-		most += 2 * unsettled
-	}
-	if err := producer.wait(); err != nil {
-		t.Fatalf("producer: %v", err)
+	if b.server != nil {
+		// A broker that was silent stores what it was sent when it goes on; one that was
+		// dead does not.
+		unknown = s.breakBroker(b.server.Pause, b.server.Resume)
+		if unknown == 0 {
+			t.Error("the producer had no unknown outcome, although the broker was silent")
+		}
+		unknown += s.breakBroker(b.server.Kill, func() error { return b.server.Restart(t.Context()) })
+		most += 2 * 2 * unsettled
 	}
 	s.until("all is done", func() bool { return s.numbers().done() })
 	for _, worker := range []*process{second, third} {
@@ -84,37 +97,47 @@ func killAndCount(t *testing.T, b broker) {
 	s.checkEffects()
 	s.checkDeadLetters()
 	for _, job := range held {
-		if runs := s.count(`select count(*) from run where job_id=?`, job); runs < 2 {
-			t.Errorf("job %s, which the killed worker ran, has %d runs, want a second one", job, runs)
+		if runs := s.strings(`select worker from run where job_id=?`, job); len(runs) < 2 {
+			t.Errorf("job %s, which the killed worker ran, has only the runs by %q", job, runs)
 		}
 	}
-	// A second run of a charge may make its next jobs a second time.
-	most = 3 * (most + producer.unknown())
-	if n := s.numbers(); n.restarted > most {
+	n := s.numbers()
+	most = 3 * (most + unknown) // a second run of a charge may make its next jobs a second time
+	if n.restarted > most {
 		t.Errorf("%d second runs, want at most %d", n.restarted, most)
-	} else {
-		t.Logf("%d second runs (at most %d), %d of them recognised; the killed worker ran %d charges", n.restarted, most, n.recognised, len(held))
 	}
-	out, err := shopCommand(t, "report", "-url", b.url, "-data", s.data)
+	t.Logf("%d orders: %d second runs, of at most %d, and %d found their effect done; the killed worker ran %d charges, %d outcomes were unknown",
+		n.orders, n.restarted, most, n.recognised, len(held), unknown)
+	out, err := shopCommand(t, "report", "-url", b.url, "-lend", b.lend, "-data", s.data)
 	if err != nil {
 		t.Errorf("report: %v\n%s", err, out)
 	}
-	wantLines(t, out, fmt.Sprintf(`(?m)^ +%d  orders accepted$`, testOrders), `(?m)^ +0  \+ not finished yet$`, `(?m)^ +0  dead letters of other jobs$`)
+	wantLines(t, out, fmt.Sprintf(`(?m)^ +%d  orders accepted$`, n.orders), `(?m)^ +0  \+ not finished yet$`, `(?m)^ +0  dead letters of other jobs$`)
+}
+
+func TestWhatTheBrokerLacksIsSaidBeforeAnythingIsStored(t *testing.T) {
+	t.Parallel()
+	url := brokers.RabbitMQURL(brokers.SharedRabbitMQ(t)) + "?prefix=shop-test-" + strings.ToLower(rand.Text())
+	out, err := shopCommand(t, "produce", "-url", url, "-data", t.TempDir())
+	if want := "provider rabbitmq has no Claims"; err == nil || !strings.Contains(out, want) {
+		t.Errorf("%v\n%s\nwant an error that says %q", err, out, want)
+	}
 }
 
 // stage is a shop, seen from outside.
 type stage struct {
-	t      *testing.T
-	data   string
-	broker broker
-	shop   *shop
+	t         *testing.T
+	data      string
+	broker    broker
+	shop      *shop
+	producers int // that were started
 }
 
 func newStage(t *testing.T, b broker) *stage {
 	t.Helper()
 	s := &stage{t: t, data: t.TempDir(), broker: b}
 	var err error
-	if s.shop, err = (&place{url: b.url, data: s.data}).open(t.Context()); err != nil {
+	if s.shop, err = (&place{url: b.url, lend: b.lend, data: s.data}).open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -126,21 +149,18 @@ func newStage(t *testing.T, b broker) *stage {
 }
 
 func (s *stage) worker(name string) *process {
-	return s.start(name, "worker", "-name", name, "-lease", "2s", "-concurrency", strconv.Itoa(slots))
+	return s.start(name, "worker", "-name", name, "-lease", "3s", "-concurrency", strconv.Itoa(slots))
+}
+
+func (s *stage) producer(args ...string) *process {
+	s.producers++
+	return s.start(fmt.Sprintf("producer-%d", s.producers), "produce", append(args, "-orders", strconv.Itoa(some))...)
 }
 
 func (s *stage) numbers() numbers {
 	s.t.Helper()
 	n, err := s.shop.ledger.numbers(s.t.Context())
 	if err != nil {
-		s.t.Fatal(err)
-	}
-	return n
-}
-
-func (s *stage) count(query string, args ...any) (n int) {
-	s.t.Helper()
-	if err := s.shop.ledger.db.QueryRowContext(s.t.Context(), query, args...).Scan(&n); err != nil {
 		s.t.Fatal(err)
 	}
 	return n
@@ -188,6 +208,11 @@ func (s *stage) until(what string, holds func() bool) {
 func (s *stage) freezeAtWork(worker *process) (jobs []string) {
 	s.t.Helper()
 	s.until(worker.name+" is stopped at work", func() bool {
+		if s.numbers().open() == 0 {
+			if err := s.producer().wait(); err != nil {
+				s.t.Fatalf("producer: %v", err)
+			}
+		}
 		worker.freeze()
 		jobs = s.strings(`select job_id from run join accepted using(job_id) where worker like ?
 			and job_id not in (select job_id from effect) and cast(substr(order_id, -6) as int) % 20 <> 3`, worker.name+"-%")
@@ -199,32 +224,56 @@ func (s *stage) freezeAtWork(worker *process) (jobs []string) {
 	return jobs
 }
 
-// killBroker kills the broker while the producer has orders left, and starts it
-// again when the producer has noticed.
-func (s *stage) killBroker(producer *process) {
+// breakBroker does something to the broker while a producer has orders left, and
+// undoes it when the producer has noticed. It returns how many unknown outcomes the
+// producer had.
+func (s *stage) breakBroker(do, undo func() error) (unknown int) {
 	s.t.Helper()
-	producer.freeze()
-	if n := s.numbers(); n.orders >= testOrders {
-		s.t.Fatalf("the producer is done before the broker is killed: %+v", n)
-	}
-	if err := s.broker.kill(); err != nil {
+	producer := s.freezeMidway()
+	if err := do(); err != nil {
 		s.t.Fatal(err)
 	}
 	producer.signal(syscall.SIGCONT)
-	s.until("the producer notices that the broker is gone", func() bool {
+	s.until("the producer notices that the broker does not answer", func() bool {
 		return strings.Contains(producer.said(), "enqueueing again under the same ids")
 	})
-	if err := s.broker.restart(s.t.Context()); err != nil {
+	if err := undo(); err != nil {
 		s.t.Fatal(err)
 	}
+	if err := producer.wait(); err != nil {
+		s.t.Fatalf("producer: %v", err)
+	}
+	return producer.unknown()
+}
+
+// freezeMidway starts a producer and stops it while it has at least a batch to
+// enqueue. One that was too fast is followed by another.
+func (s *stage) freezeMidway() (producer *process) {
+	s.t.Helper()
+	s.until("a producer is stopped midway", func() bool {
+		before := s.numbers().orders
+		producer = s.producer("-rate", strconv.Itoa(paced))
+		s.until("the producer enqueues", func() bool { return !producer.alive() || s.numbers().orders > before })
+		if producer.freeze() && s.numbers().orders <= before+some-2*batch {
+			return true
+		}
+		if producer.alive() {
+			producer.signal(syscall.SIGCONT)
+		}
+		if err := producer.wait(); err != nil {
+			s.t.Fatalf("producer: %v", err)
+		}
+		return false
+	})
+	return producer
 }
 
 // checkEffects wants every order charged, mailed and shipped once, or refused.
 func (s *stage) checkEffects() {
 	s.t.Helper()
 	want := make(map[string]int)
-	for n := 1; n <= testOrders; n++ {
-		order := s.shop.ledger.order(n)
+	for n := range s.numbers().orders {
+		order := s.shop.ledger.order(n + 1)
 		if strings.HasPrefix(order.GetCard(), "refused") {
 			want[order.GetOrderId()+" refusal"] = 1
 			continue
@@ -285,7 +334,7 @@ func (s *stage) start(name, command string, args ...string) *process {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	p.cmd = exec.Command(binary, append([]string{command, "-url", s.broker.url, "-data", s.data}, args...)...)
+	p.cmd = exec.Command(binary, append([]string{command, "-url", s.broker.url, "-lend", s.broker.lend, "-data", s.data}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
 		s.t.Fatal(err)
@@ -321,19 +370,32 @@ func (p *process) signal(s os.Signal) {
 	}
 }
 
-// freeze stops the process, and returns when all its threads stand still.
-func (p *process) freeze() {
+func (p *process) alive() bool {
+	select {
+	case <-p.done:
+		return false
+	default:
+		return true
+	}
+}
+
+// freeze stops the process, and returns when all its threads stand still; false if
+// it has ended before.
+func (p *process) freeze() bool {
 	p.t.Helper()
-	p.signal(syscall.SIGSTOP)
-	for {
+	if err := p.cmd.Process.Signal(syscall.SIGSTOP); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		p.t.Fatalf("%s: stop: %v", p.name, err)
+	}
+	for p.alive() {
 		state, err := exec.CommandContext(p.t.Context(), "ps", "-o", "state=", "-p", strconv.Itoa(p.cmd.Process.Pid)).Output()
-		if err != nil {
-			p.t.Fatalf("%s: ps: %v", p.name, err)
+		if errors.Is(err, exec.ErrNotFound) {
+			p.t.Fatal(err)
 		}
 		if strings.HasPrefix(string(state), "T") {
-			return
+			return true
 		}
 	}
+	return false
 }
 
 // wait waits until the process has ended, and returns its error.

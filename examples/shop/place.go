@@ -17,11 +17,17 @@ import (
 // place is where the shop is: the broker that a URL names, and a folder for its
 // own database. All its processes are given the same two, by flags or by the
 // environment.
-type place struct{ url, data string }
+type place struct {
+	url, data string
+	// lend is the address of a provider whose delays and claims are borrowed; empty:
+	// none.
+	lend string
+}
 
 func placeFlags(flags *flag.FlagSet) *place {
 	p := new(place)
 	flags.StringVar(&p.url, "url", "", "`address` of the broker, such as redis://127.0.0.1:6379/0 (default: BACKSTAGE_URL, then a file in the data folder, without a server)")
+	flags.StringVar(&p.lend, "lend", "", "`address` of a provider that lends delays and dedupe keys to a broker which has none of its own (default: SHOP_LEND, then none)")
 	flags.StringVar(&p.data, "data", cmp.Or(os.Getenv("SHOP_DATA"), "shop-data"), "`folder` of the shop's own database, made if it is not there; SHOP_DATA changes the default")
 	return p
 }
@@ -41,36 +47,55 @@ func parse(flags *flag.FlagSet, args []string) error {
 // shop is what each of its processes has open.
 type shop struct {
 	provider *provider.Provider
+	lender   *provider.Provider // nil if there is none
 	ledger   *ledger
 }
 
-// open opens both, and makes what is not there yet.
-func (p *place) open(ctx context.Context) (*shop, error) {
+// open opens all of it, and makes what is not there yet.
+func (p *place) open(ctx context.Context) (s *shop, err error) {
 	if err := os.MkdirAll(p.data, 0o700); err != nil {
 		return nil, err
 	}
 	p.url = cmp.Or(p.url, os.Getenv("BACKSTAGE_URL"), "embedded:"+filepath.Join(p.data, "queue.db"))
-	broker, err := providers.Open(ctx, p.url)
-	if err != nil {
-		return nil, err
+	p.lend = cmp.Or(p.lend, os.Getenv("SHOP_LEND"))
+	s = new(shop)
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, s.close())
+		}
+	}()
+	if s.provider, err = providers.Open(ctx, p.url); err != nil {
+		return s, err
 	}
-	s := &shop{provider: broker}
-	if !broker.Jobs.Facts().Durable {
-		return nil, errors.Join(fmt.Errorf("provider %s keeps its jobs in one process, and the shop has several; name another by -url", broker.Name), s.close())
+	if !s.provider.Jobs.Facts().Durable {
+		return s, fmt.Errorf("provider %s keeps its jobs in one process, and the shop has several; name another by -url", s.provider.Name)
 	}
-	if s.ledger, err = openLedger(ctx, filepath.Join(p.data, "ledger.db")); err != nil {
-		return nil, errors.Join(err, s.close())
+	if p.lend != "" {
+		if s.lender, err = providers.Open(ctx, p.lend); err != nil {
+			return s, err
+		}
+		if s.lender.Lend == nil {
+			return s, fmt.Errorf("provider %s lends nothing; name another by -lend", s.lender.Name)
+		}
+		s.provider.Delays, s.provider.Claims = s.lender.Lend("shop")
 	}
-	return s, nil
+	s.ledger, err = openLedger(ctx, filepath.Join(p.data, "ledger.db"))
+	return s, err
 }
 
-// close closes both, also when the process has been told to stop: what is under
-// way gets a moment.
-func (s *shop) close() (err error) {
+// close closes all that is open, also when the process has been told to stop: what
+// is under way gets a moment. A lender is closed after its borrower.
+func (s *shop) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
-	if s.ledger != nil {
-		err = s.ledger.close()
+	var errs []error
+	for _, p := range []*provider.Provider{s.provider, s.lender} {
+		if p != nil {
+			errs = append(errs, p.Close(ctx))
+		}
 	}
-	return errors.Join(s.provider.Close(ctx), err)
+	if s.ledger != nil {
+		errs = append(errs, s.ledger.close())
+	}
+	return errors.Join(errs...)
 }

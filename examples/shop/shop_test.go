@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -8,6 +9,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 )
 
 // binary is the program as a user has it. TestMain builds it.
@@ -33,8 +35,10 @@ func testMain(m *testing.M) int {
 // shopCommand runs a command of the program to its end, and returns what it said.
 func shopCommand(t *testing.T, args ...string) (string, error) {
 	t.Helper()
-	cmd := exec.CommandContext(t.Context(), binary, args...)
-	cmd.Env = append(os.Environ(), "BACKSTAGE_URL=", "SHOP_DATA=")
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, binary, args...)
+	cmd.Env = append(os.Environ(), "BACKSTAGE_URL=", "SHOP_LEND=", "SHOP_DATA=")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // a demo ends its processes then
 	out, err := cmd.CombinedOutput()
 	return string(out), err
