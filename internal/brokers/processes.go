@@ -8,6 +8,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"sync"
+	"time"
 )
 
 // processes runs the servers of a site with a program that is installed.
@@ -18,6 +19,9 @@ type processes struct {
 	mu      sync.Mutex
 	running map[string]*process // by the server's name
 }
+
+// vacating is how long a port may take to be free.
+const vacating = 5 * time.Second
 
 type process struct {
 	identity
@@ -37,12 +41,18 @@ func (p *processes) dir(s *spec) string { return filepath.Join(p.site.dir, s.nam
 
 func (p *processes) logFile(s *spec) string { return p.dir(s) + ".log" }
 
-func (p *processes) start(_ context.Context, s *spec) error {
+func (p *processes) start(ctx context.Context, s *spec) error {
 	if err := p.prepare(s); err != nil {
 		return err
 	}
-	if !free(s.port) {
-		return fmt.Errorf("somebody else has taken port %d", s.port)
+	// What a server started, and was killed with it, may end a moment after it.
+	if err := until(ctx, vacating, func(context.Context) error {
+		if !free(s.port) {
+			return fmt.Errorf("somebody else has taken port %d", s.port)
+		}
+		return nil
+	}); err != nil {
+		return err
 	}
 	said, err := os.OpenFile(p.logFile(s), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {

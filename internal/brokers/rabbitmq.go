@@ -72,6 +72,25 @@ type RabbitMQOptions struct {
 // RabbitMQ is a RabbitMQ server of a test's own.
 type RabbitMQ struct {
 	*Server
+	program program
+}
+
+// Ctl runs rabbitmqctl for this server. It is an errors.ErrUnsupported where the server
+// runs in a container.
+func (r *RabbitMQ) Ctl(ctx context.Context, words ...string) error {
+	on, ok := r.on.(*processes)
+	if !ok {
+		return fmt.Errorf("rabbitmqctl in a container: %w", errors.ErrUnsupported)
+	}
+	cmd := exec.CommandContext(ctx, filepath.Join(filepath.Dir(r.program.path), "rabbitmqctl"), append([]string{"--quiet"}, words...)...)
+	cmd.Env = os.Environ()
+	for name, value := range r.spec.env(place{dir: on.dir(r.spec), bind: "127.0.0.1"}) {
+		cmd.Env = append(cmd.Env, name+"="+value)
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		return fmt.Errorf("rabbitmqctl %s: %w: %s", strings.Join(words, " "), err, lastLine(string(out)))
+	}
+	return nil
 }
 
 // URL is where clients connect.
@@ -119,7 +138,7 @@ func startRabbitMQ(ctx context.Context, p program, opts RabbitMQOptions) (*Rabbi
 	if err != nil {
 		return nil, err
 	}
-	r := &RabbitMQ{&Server{spec: rabbitMQSpec(p, s, opts), on: on}}
+	r := &RabbitMQ{Server: &Server{spec: rabbitMQSpec(p, s, opts), on: on}, program: p}
 	if p.image == "" { // in a container the server starts its own
 		err = (&Server{spec: epmdSpec(s.port(2)), on: on}).start(ctx)
 	}

@@ -105,5 +105,6 @@ func setupError(problem, remedy string) error {
 type internals struct {
 	hook   func(point string) // called at each point at which a process may be killed
 	levels int                // of the ladder that are declared at start-up; 0: the usual number
+	youth  time.Duration      // how long a new queue is not used; 0: as long as it should
 	plain  bool               // writes are not gathered, to measure what that gains
 }

@@ -84,6 +84,10 @@
 // Permissions: configure, write and read on what begins with the prefix, and write on
 // amq.default.
 //
+// A queue that is new is used 1.5 seconds after it was declared, because a broker that
+// crashes in a queue's first second may bring it back without a leader (seen with 3.10).
+// So the first job of a queue, or with a delay of a new kind, takes that long to store.
+//
 // # Jobs that run for long
 //
 // The server takes back all jobs of a worker that has one for longer than its

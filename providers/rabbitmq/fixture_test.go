@@ -46,7 +46,7 @@ func sharedBroker(t *testing.T) *broker {
 }
 
 func newBroker(t *testing.T, server, vhost string) *broker {
-	return &broker{t: t, server: server, vhost: vhost, in: internals{levels: 1},
+	return &broker{t: t, server: server, vhost: vhost, in: internals{levels: 1, youth: 1},
 		cfg: Config{URL: "amqp://guest:guest@" + server + "/" + vhost}}
 }
 

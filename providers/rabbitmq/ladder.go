@@ -111,7 +111,7 @@ func (t *topology) rung(ctx context.Context, level, digit int) error {
 		args["x-message-ttl"] = lifetime(level, digit).Milliseconds()
 		args["x-dead-letter-exchange"] = n.below(level)
 		args["x-dead-letter-strategy"] = "at-least-once"
-		if err := t.declare(ctx, queue, args); err != nil || t.store.cfg.Passive {
+		if err := t.declare(ctx, queue, args, nil); err != nil || t.store.cfg.Passive {
 			return err
 		}
 		return declared(t.store.admin.do(ctx, func(ch *amqp.Channel) error {
@@ -125,11 +125,31 @@ func (t *topology) way(ctx context.Context, all []int, queue string) error {
 	if err := t.landing(ctx, queue); err != nil {
 		return err
 	}
+	var rungs []rung
 	for level, digit := range all {
-		if digit == 0 {
+		if digit > 0 {
+			rungs = append(rungs, rung{level, digit})
+		}
+	}
+	return t.rungs(ctx, rungs)
+}
+
+// rung names one queue of the ladder.
+type rung struct{ level, digit int }
+
+// rungs makes some, all at once.
+func (t *topology) rungs(ctx context.Context, all []rung) error {
+	errs := make([]error, len(all))
+	var group sync.WaitGroup
+	for i, r := range all {
+		if name := t.store.names.rung(r.level, r.digit); t.has(name) {
 			continue
 		}
-		if err := t.rung(ctx, level, digit); err != nil {
+		group.Go(func() { errs[i] = t.rung(ctx, r.level, r.digit) })
+	}
+	group.Wait()
+	for _, err := range errs {
+		if err != nil {
 			return err
 		}
 	}
@@ -161,24 +181,13 @@ func (t *topology) usual(ctx context.Context) error {
 	if err := t.frame(ctx); err != nil {
 		return err
 	}
-	errs := make([]error, ladderBase)
-	var group sync.WaitGroup
-	for digit := 1; digit < ladderBase; digit++ {
-		group.Go(func() {
-			for level := range t.store.usualLevels() {
-				if errs[digit] = t.rung(ctx, level, digit); errs[digit] != nil {
-					return
-				}
-			}
-		})
-	}
-	group.Wait()
-	for _, err := range errs {
-		if err != nil {
-			return err
+	var all []rung
+	for level := range t.store.usualLevels() {
+		for digit := 1; digit < ladderBase; digit++ {
+			all = append(all, rung{level, digit})
 		}
 	}
-	return nil
+	return t.rungs(ctx, all)
 }
 
 func (s *store) usualLevels() int {

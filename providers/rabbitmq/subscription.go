@@ -125,7 +125,7 @@ func (s *store) subscribe(ctx context.Context, opts provider.SubscribeOptions, b
 		case e := <-first:
 			err = errors.Join(err, e)
 		case <-ctx.Done():
-			err = errors.Join(err, ctx.Err())
+			err = errors.Join(err, ctx.Err(), sub.hears())
 		}
 	}
 	if err != nil {

@@ -41,7 +41,7 @@ func openAddress(address string) (*store, error) {
 	at, management, _ := strings.Cut(address, " ")
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	return open(ctx, Config{URL: at, Management: management}, internals{levels: 1})
+	return open(ctx, Config{URL: at, Management: management}, internals{levels: 1, youth: 1})
 }
 
 // ask calls the management API of the server at host:port.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"time"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 )
@@ -34,9 +35,15 @@ func (n names) jobArguments() amqp.Table {
 type topology struct {
 	store *store
 
-	mu   sync.Mutex
-	made map[string]*making
+	mu     sync.Mutex
+	made   map[string]*making
+	births map[string]time.Time // of the queues that were made here
 }
+
+// youth is how long a queue that was just made is not used. A broker that crashes in a
+// queue's first second may bring it back without a leader: it has not yet written down
+// which replica belongs to it, and what was stored there meanwhile hangs.
+const youth = 1500 * time.Millisecond
 
 // making is what one goroutine makes and others wait for.
 type making struct {
@@ -75,6 +82,22 @@ func (t *topology) once(ctx context.Context, name string, f func() error) error 
 	}
 }
 
+// has reports whether a name was made.
+func (t *topology) has(name string) bool {
+	t.mu.Lock()
+	m := t.made[name]
+	t.mu.Unlock()
+	if m == nil {
+		return false
+	}
+	select {
+	case <-m.done:
+		return m.err == nil
+	default:
+		return false
+	}
+}
+
 // cutOff reports whether an error says no more than that a call had no time.
 func cutOff(err error) bool {
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded)
@@ -97,34 +120,58 @@ func (t *topology) queue(ctx context.Context, queue string) error {
 		if err := t.plain(ctx, n.rescue()); err != nil {
 			return err
 		}
-		there, _, err := t.store.admin.exists(ctx, n.jobs(queue))
-		if err != nil {
-			return err
-		}
-		if !there && !t.store.cfg.Passive {
+		return t.declare(ctx, n.jobs(queue), n.jobArguments(), func() error {
 			// Before the queue itself: one that is there is registered.
-			if err := t.store.register(ctx, queue); err != nil {
-				return err
-			}
-		}
-		return t.declare(ctx, n.jobs(queue), n.jobArguments())
+			return t.store.register(ctx, queue)
+		})
 	})
 }
 
 // plain makes sure that a queue is there that has nothing of its own.
 func (t *topology) plain(ctx context.Context, name string) error {
-	return t.once(ctx, name, func() error { return t.declare(ctx, name, queueArguments()) })
+	return t.once(ctx, name, func() error { return t.declare(ctx, name, queueArguments(), nil) })
 }
 
-// declare declares a queue, or only looks for it.
-func (t *topology) declare(ctx context.Context, name string, args amqp.Table) error {
+// declare declares a queue, or only looks for it. It calls before, if there is no such
+// queue yet, and returns when a new one is old enough to be used.
+func (t *topology) declare(ctx context.Context, name string, args amqp.Table, before func() error) error {
 	if t.store.cfg.Passive {
 		return t.look(ctx, name, args)
 	}
-	return declared(t.store.admin.do(ctx, func(ch *amqp.Channel) error {
+	there, _, err := t.store.admin.exists(ctx, name)
+	if err == nil && !there && before != nil {
+		err = before()
+	}
+	if err != nil {
+		return err
+	}
+	err = t.store.admin.do(ctx, func(ch *amqp.Channel) error {
 		_, err := ch.QueueDeclare(name, true, false, false, false, args)
 		return err
-	}))
+	})
+	if err != nil {
+		return declared(err)
+	}
+	t.mu.Lock()
+	if !there {
+		if t.births == nil {
+			t.births = make(map[string]time.Time)
+		}
+		t.births[name] = time.Now()
+	}
+	wait := t.store.youth() - time.Since(t.births[name])
+	t.mu.Unlock()
+	if wait > 0 && !sleep(ctx, wait) {
+		return ctx.Err()
+	}
+	return nil
+}
+
+func (s *store) youth() time.Duration {
+	if s.in.youth > 0 {
+		return s.in.youth
+	}
+	return youth
 }
 
 // look checks that a queue is there, and is as it has to be as far as anybody tells.
