@@ -137,11 +137,13 @@ func (s *stage) checkTheInnocent(subjects []string, starts map[string]int) {
 	}
 }
 
-func TestAllThatADeadWorkerHeldIsTakenOverWithinTheSlotsOfAnother(t *testing.T) {
+func TestAllThatADeadWorkerHeldIsTakenOverAsSlotsGetFree(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
-		// More than one page of any recovery, and one among them that is slow.
-		many := long(150, 1000)
-		jobs, subjects := numbered(many, "q", "n", "hang 20ms")
+		// More than a page of any recovery, and among them one that is slow. With a
+		// pause after each page these would take minutes.
+		const slots = 4
+		many := long(200, 1000)
+		jobs, subjects := numbered(many, "q", "n", "hang")
 		s.enqueue(append(jobs, job("q", "slow hang 5s"))...)
 		first := start(t, s.mortal("q", many+1))
 		s.until(2*time.Minute, func() (bool, string) {
@@ -149,11 +151,15 @@ func TestAllThatADeadWorkerHeldIsTakenOverWithinTheSlotsOfAnother(t *testing.T) 
 			return n == many+1, fmt.Sprintf("%d of %d jobs are started", n, many+1)
 		})
 		first.kill()
-		second := start(t, s.mortal("q", 10))
-		s.untilQuiet(takeover + time.Minute)
+		second := start(t, s.mortal("q", slots))
+		s.until(takeover, func() (bool, string) {
+			n := len(s.ledger.read(t, "start")) - many - 1
+			return n == many+1, fmt.Sprintf("%d of %d jobs are taken over", n, many+1)
+		})
+		s.untilQuiet(time.Minute)
 		s.checkEnds(1, 1, append(subjects, "slow")...)
-		if n := s.ledger.most(t, second.pid()); n > 10 {
-			t.Errorf("%d handlers ran at once in 10 slots", n)
+		if n := s.ledger.most(t, second.pid()); n > slots {
+			t.Errorf("%d handlers ran at once in %d slots", n, slots)
 		}
 	})
 }

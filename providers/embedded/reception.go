@@ -100,8 +100,10 @@ func (r *reception) stage(t *transaction) {
 
 func (r *reception) fill(t *transaction) {
 	if t.now-r.sub.tookOver >= int64(takeoverEvery) || t.now < r.sub.tookOver {
-		r.sub.tookOver = t.now
 		r.takeOver(t)
+		if len(r.got.list) < r.most { // else there may be more: the next reception looks at once
+			r.sub.tookOver = t.now
+		}
 	}
 	for _, q := range r.lanes {
 		if len(r.got.list) >= r.most {
