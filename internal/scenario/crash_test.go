@@ -18,7 +18,7 @@ func TestAKilledWorkersJobStartsElsewhere(t *testing.T) {
 		var longest time.Duration
 		for i := range long(2, 20) {
 			subject := fmt.Sprintf("victim-%d", i)
-			s.enqueue(job("q", subject+" hang"))
+			s.enqueue(job("q", subject+" hang", backstage.WithMaxAttempts(1))) // to die is no attempt
 			first := s.untilWritten(time.Minute, "start", subject, 1)[0]
 			killed := time.Now()
 			pair.member(first).kill()
@@ -44,6 +44,7 @@ func TestAJobThatOutlivesItsLeaseRunsOnce(t *testing.T) {
 		if starts := s.ledger.read(t, "start"); len(starts) != 1 {
 			t.Errorf("%d starts, want 1: the heartbeat keeps the lease", len(starts))
 		}
+		s.checkNoneIsDead()
 	})
 }
 

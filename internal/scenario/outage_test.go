@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/backstage-go/backstage/runtime"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 // resumes is how soon a worker works again after its broker does.
@@ -72,22 +73,31 @@ func (s *stage) suffer(w *backstage.Worker, on *server, o outage, i int) time.Du
 	if _, err := s.provider.Stats.Queue(s.t.Context(), "q"); err == nil {
 		s.t.Error("numbers of a broker that is away")
 	}
-	caught := job("q", during)
 	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Second)
 	defer cancel()
-	if _, err := s.client.Enqueue(ctx, caught); err == nil {
+	if _, err := s.client.Enqueue(ctx, s.caught(during)); err == nil {
 		s.t.Error("a broker that is away stored a job")
 	}
 	if err := o.end(s.t, on); err != nil {
 		s.t.Fatal(err)
 	}
 	back := time.Now()
-	s.enqueueSoon(caught, job("q", after))
+	s.enqueueSoon(s.caught(during), job("q", after))
 	s.untilWritten(resumes, "end", after, 1)
 	took := time.Since(back)
 	s.untilWritten(time.Minute, "end", during, 1)
 	s.untilHealth(w, true)
 	return took
+}
+
+// caught makes a job that is enqueued during an outage, and another of its key
+// afterwards: whatever became of the first, its key must not be held by no job.
+func (s *stage) caught(about string) backstage.Job {
+	t := task("q", false)
+	if s.provider.Claims != nil {
+		t = untilDone("q")
+	}
+	return backstage.NewJob(t, wrapperspb.String(about))
 }
 
 // untilHealth waits until a worker is well, or says that it is not.

@@ -186,6 +186,19 @@ func TestABacklogThatIsDueAtOnceRunsOnceEach(t *testing.T) {
 	})
 }
 
+func TestAJobThatIsDelayedForLongerThanTheLeaseRunsOnce(t *testing.T) {
+	onEach(t, func(t *testing.T, s *stage) {
+		s.needs(s.provider.Delays != nil, "delays")
+		s.enqueue(job("q", "later", backstage.In(2*lease)))
+		start(t, s.mortal("q", 4))
+		start(t, s.mortal("q", 4))
+		s.untilQuiet(time.Minute)
+		if starts := s.ledger.read(t, "start"); len(starts) != 1 {
+			t.Errorf("%d starts, want 1", len(starts))
+		}
+	})
+}
+
 func TestADeadWorkerDoesNotLockItsOrderingKey(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
 		s.needs(s.facts().Ordered, "order per key")
