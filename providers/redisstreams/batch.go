@@ -2,6 +2,7 @@ package redisstreams
 
 import (
 	"context"
+	"runtime"
 	"sync"
 )
 
@@ -71,9 +72,11 @@ type deadlineOf struct{ context.Context }
 func (deadlineOf) Done() <-chan struct{} { return nil }
 func (deadlineOf) Err() error            { return nil }
 
-// run does batches until nothing is left.
+// run does batches until nothing is left. Before it takes the next one, those whose
+// calls have just been answered get their turn, because they may have more.
 func (b *batcher[T]) run() {
 	for {
+		runtime.Gosched()
 		b.mu.Lock()
 		batch := b.takeLocked()
 		b.mu.Unlock()

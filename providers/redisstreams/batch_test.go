@@ -152,7 +152,8 @@ func TestBatcherKeepsToTheDeadline(t *testing.T) {
 // TestCallThatIsLeft answers its caller, and nobody after that.
 func TestCallThatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		c := newCall(2)
+		c := new(call)
+		c.begin(2)
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		answers := 0

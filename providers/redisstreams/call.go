@@ -15,7 +15,8 @@ type call struct {
 	gone bool // the caller has left: answers come too late
 }
 
-func newCall(pieces int) *call { return &call{left: pieces, done: make(chan struct{})} }
+// begin prepares it for so many pieces.
+func (c *call) begin(pieces int) { c.left, c.done = pieces, make(chan struct{}) }
 
 // open reports whether its caller waits still. If so, one piece is to be answered,
 // and then answered called.

@@ -30,7 +30,8 @@ type delivery struct {
 	state     state
 	doubt     bool            // an earlier settlement may be on record
 	confirmed time.Time       // when the lease began at the earliest
-	flight    chan struct{}   // closed when the settlement under way is answered; nil if none is
+	flying    bool            // a settlement is under way
+	landed    chan struct{}   // closed when it is answered; made by who waits for that
 	handed    map[string]bool // next jobs that were stored elsewhere before
 	lost      chan struct{}
 }
@@ -174,7 +175,8 @@ func (d *delivery) settle(ctx context.Context, s *settlement) error {
 	if err != nil {
 		return d.end(err, false)
 	}
-	s.delivery, s.call = d, newCall(1)
+	s.delivery = d
+	s.call.begin(1)
 	desk.settles.add(ctx, []*settlement{s})
 	if s.call.wait(ctx, func() {
 		for range desk.settles.withdraw(func(other *settlement) bool { return other == s }) {
@@ -201,15 +203,18 @@ func (d *delivery) begin(ctx context.Context, kind ending) error {
 			return d.lostErrorLocked()
 		}
 		d.kind = kind
-		flight := d.flight
-		if flight == nil {
-			d.flight = make(chan struct{})
+		if !d.flying {
+			d.flying = true
 			d.mu.Unlock()
 			return nil
 		}
+		if d.landed == nil {
+			d.landed = make(chan struct{})
+		}
+		landed := d.landed
 		d.mu.Unlock()
 		select {
-		case <-flight:
+		case <-landed:
 		case <-ctx.Done():
 			return ctx.Err()
 		}
@@ -221,8 +226,11 @@ func (d *delivery) begin(ctx context.Context, kind ending) error {
 func (d *delivery) end(err error, doubt bool) error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	close(d.flight)
-	d.flight = nil
+	d.flying = false
+	if d.landed != nil {
+		close(d.landed)
+		d.landed = nil
+	}
 	switch {
 	case err == nil:
 		d.state = stateSettled
@@ -272,7 +280,7 @@ func (d *delivery) beats() (bool, error) {
 		return false, provider.ErrLeaseLost
 	case d.state == stateSettled:
 		return false, provider.ErrSettled
-	case d.flight != nil:
+	case d.flying:
 		return false, nil
 	}
 	return true, nil
@@ -286,7 +294,7 @@ func (d *delivery) missed() error {
 	switch {
 	case d.state == stateSettled:
 		return provider.ErrSettled
-	case d.flight != nil:
+	case d.flying:
 		return nil
 	}
 	d.loseLocked()

@@ -112,6 +112,9 @@ func doubtful(err error) bool {
 // unknown reports whether an outcome is not known: what failed may have been done, or
 // was done and has not reached enough replicas.
 func unknown(err error) bool {
+	if err == nil {
+		return false
+	}
 	var few *tooFewError
 	return errors.As(err, &few) || doubtful(err)
 }

@@ -23,6 +23,7 @@ type store struct {
 	scripts  scripts
 	slots    slots
 	registry registry
+	bounds   bounds
 	provider *provider.Provider
 	holds    alarms // promoters that wait for what is due
 

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -93,7 +95,8 @@ func (s *store) put(ctx context.Context, entries []*entry) {
 
 // putOnce sends entries and waits for what becomes of them.
 func (s *store) putOnce(ctx context.Context, entries []*entry) {
-	c := newCall(len(entries))
+	c := new(call)
+	c.begin(len(entries))
 	for _, e := range entries {
 		e.call, e.waited, e.waits, e.stored = c, e.waits, nil, provider.Stored{ID: e.id}
 	}
@@ -103,21 +106,14 @@ func (s *store) putOnce(ctx context.Context, entries []*entry) {
 		}
 		return
 	}
-	parts := s.parts(entries)
-	if len(parts) == 1 {
-		parts[0].at.puts.add(ctx, entries)
+	all := false
+	if s.keys.tags == TagNamespace {
+		at := s.slots.of(s, s.keys.whole)
+		at.puts.add(ctx, entries)
+		all = c.wait(ctx, func() { at.leave(c, ctx.Err()) })
 	} else {
-		for _, p := range parts {
-			p.at.puts.hand(p.entries)
-		}
+		all = s.putApart(ctx, c, entries)
 	}
-	all := c.wait(ctx, func() {
-		for _, p := range parts {
-			for _, e := range p.at.puts.withdraw(func(e *entry) bool { return e.call == c }) {
-				e.leave(ctx.Err())
-			}
-		}
-	})
 	for _, e := range entries {
 		if !all && e.stored.Outcome == provider.OutcomeUnknown && e.stored.Err == nil && e.waits == nil {
 			e.stored.Err = fmt.Errorf("it may be on its way: %w", ctx.Err())
@@ -125,38 +121,47 @@ func (s *store) putOnce(ctx context.Context, entries []*entry) {
 	}
 }
 
-// part is what of a call goes to one slot.
-type part struct {
-	at      *slot
-	entries []*entry
-}
-
-func (s *store) parts(entries []*entry) []part {
-	if s.keys.tags == TagNamespace {
-		return []part{{s.slots.of(s, s.keys.tag("")), entries}}
-	}
-	var parts []part
-	index := make(map[*slot]int)
+// putApart is for a call whose entries may be of several slots.
+func (s *store) putApart(ctx context.Context, c *call, entries []*entry) bool {
+	parts := make(map[*slot][]*entry)
 	for _, e := range entries {
 		at := s.slots.of(s, s.keys.within(e.scope, e.queue))
-		i, known := index[at]
-		if !known {
-			i = len(parts)
-			index[at], parts = i, append(parts, part{at: at})
-		}
-		parts[i].entries = append(parts[i].entries, e)
+		parts[at] = append(parts[at], e)
 	}
-	return parts
+	for at, part := range parts {
+		if len(parts) == 1 {
+			at.puts.add(ctx, part)
+		} else {
+			at.puts.hand(part)
+		}
+	}
+	return c.wait(ctx, func() {
+		for at := range parts {
+			at.leave(c, ctx.Err())
+		}
+	})
+}
+
+// leave takes back what of a call is not under way.
+func (at *slot) leave(c *call, why error) {
+	for _, e := range at.puts.withdraw(func(e *entry) bool { return e.call == c }) {
+		e.leave(why)
+	}
 }
 
 // flush stores a batch in one step.
 func (at *slot) flush(ctx context.Context, batch []*entry) {
 	s := at.store
-	script, r, order := s.putRequest(batch)
-	err := s.register(ctx, r.own()...)
 	var problems []any
-	if err == nil {
-		problems, err = s.link.runSafely(ctx, s.replicas, script, r.keys, r.args...)
+	var err error
+	order := batch
+	switch {
+	case slices.ContainsFunc(batch, func(e *entry) bool { return !e.simple() }):
+		problems, err = s.putAny(ctx, batch)
+	case len(batch) == 1 && s.replicas.least == 0 && (!batch[0].bounded || s.bounds.isFree(batch[0].queue)):
+		err = s.putLone(ctx, batch[0])
+	default:
+		problems, order, err = s.putSimple(ctx, batch)
 	}
 	if err == nil && len(problems) == 0 {
 		s.news.accepted()
@@ -178,30 +183,38 @@ func (at *slot) flush(ctx context.Context, batch []*entry) {
 	}
 }
 
-// putRequest is the script that stores a batch and what it is asked for, and the
-// entries in the order in which it numbers them.
-func (s *store) putRequest(batch []*entry) (*script, *request, []*entry) {
-	for _, e := range batch {
-		if !e.simple() {
-			r := s.putAny(batch)
-			return &s.scripts.put, r, batch
-		}
+// putLone stores one ready job, of a queue that has no bound. A script would cost Redis
+// half as much again.
+func (s *store) putLone(ctx context.Context, e *entry) error {
+	if err := s.register(ctx, e.queue); err != nil {
+		return err
 	}
-	r, order := s.putSimple(batch)
-	return &s.scripts.add, r, order
+	stream := s.keys.home(scope{}, e.queue).stream
+	s.link.point("add begins")
+	err := s.link.to(ctx, stream, func(server *redis.Client) error {
+		return server.Do(ctx, "XADD", stream, "*", field, e.body).Err()
+	})
+	if err == nil {
+		s.link.point("add is done")
+	}
+	return err
 }
 
-func (s *store) putAny(batch []*entry) *request {
+// putAny stores entries of all kinds.
+func (s *store) putAny(ctx context.Context, batch []*entry) ([]any, error) {
 	var r request
 	for _, e := range batch {
 		r.home(s.keys, e.scope, e.queue)
+	}
+	if err := s.register(ctx, r.own()...); err != nil {
+		return nil, err
 	}
 	r.args = make([]any, 0, 1+len(r.names)+9*len(batch))
 	r.sayHomes()
 	for _, e := range batch {
 		r.sayJob(s.keys, e)
 	}
-	return &r
+	return s.link.runSafely(ctx, s.replicas, &s.scripts.put, r.keys, r.args...)
 }
 
 // shelf is where entries go together that are nothing but ready.
@@ -210,7 +223,21 @@ type shelf struct {
 	bounded bool
 }
 
-func (s *store) putSimple(batch []*entry) (*request, []*entry) {
+// putSimple stores entries that are nothing but ready, and returns them in the order in
+// which the script numbers them.
+func (s *store) putSimple(ctx context.Context, batch []*entry) ([]any, []*entry, error) {
+	r, order := s.simpleRequest(batch)
+	if err := s.register(ctx, r.names...); err != nil {
+		return nil, order, err
+	}
+	reply, err := s.link.runSafely(ctx, s.replicas, &s.scripts.add, r.keys, r.args...)
+	if len(reply) == 2 {
+		s.bounds.learn(r.names, listOf(reply[1]))
+	}
+	return listOf(at(reply, 0)), order, err
+}
+
+func (s *store) simpleRequest(batch []*entry) (*request, []*entry) {
 	r := &request{args: make([]any, 0, 2+len(batch))}
 	at := batch[0].shelf()
 	if !slices.ContainsFunc(batch, func(e *entry) bool { return e.shelf() != at }) {

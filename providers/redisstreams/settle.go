@@ -30,7 +30,7 @@ type settlement struct {
 	stamp string        // endRetry that waits
 
 	delivery *delivery
-	call     *call
+	call     call
 	err      error
 }
 

@@ -175,7 +175,7 @@ func TestOneCommandAnEnqueue(t *testing.T) {
 	until(t, "the last is seen", func() bool {
 		m.mu.Lock()
 		defer m.mu.Unlock()
-		return m.sent["evalsha"] > n
+		return m.sent["evalsha"]+m.sent["xadd"] > n
 	})
 	if total, by := m.since(); total != n+1 {
 		t.Errorf("%d commands for %d jobs: %s", total, n+1, by)

@@ -4,13 +4,15 @@
 -- KEYS     for each queue: its stream, bound, held
 -- ARGV     for each queue: whether its bound holds the jobs back (b) or not (r), their
 --          number, and their records
--- returns  as put does; the numbers are those of the records in order
-local problems, n, at = {}, 0, 1
+-- returns  as put does, the numbers being those of the records in order; and the numbers
+--          of the queues that have a bound
+local problems, bounded, n, at = {}, {}, 0, 1
 for k = 1, #KEYS, 3 do
   local stream, room = KEYS[k], math.huge
   if ARGV[at] == 'b' then
     local bound = tonumber(redis.call('GET', KEYS[k + 1]) or 0)
     if bound > 0 then
+      bounded[#bounded + 1] = (k + 2) / 3
       room = bound - redis.call('XLEN', stream) - redis.call('ZCARD', KEYS[k + 2])
     end
   end
@@ -29,4 +31,4 @@ for k = 1, #KEYS, 3 do
   end
   at = last + 1
 end
-return problems
+return {problems, bounded}
