@@ -1,14 +1,12 @@
 package scenario
 
 import (
-	"context"
 	"fmt"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/backstage-go/backstage/internal/brokers"
-	"github.com/backstage-go/backstage/providers"
-	"github.com/backstage-go/backstage/providers/redisstreams"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -16,11 +14,9 @@ import (
 // provider says of itself, never by its name.
 type broker struct {
 	name string
-	// address is where a test has a store of its own. It skips the test if there is no
-	// such broker.
+	// address is where a test has a store of its own, as providers.Open takes it. It
+	// skips the test if there is no such broker.
 	address func(t *testing.T) string
-	// open opens an address, and bounds queues by their names.
-	open func(ctx context.Context, address string, bounds map[string]int) (*provider.Provider, error)
 	// serve starts a server for one test, which may treat it badly. Nil if the broker
 	// has no server.
 	serve func(t *testing.T) *server
@@ -30,16 +26,31 @@ type broker struct {
 type server struct {
 	*brokers.Server
 	proxy   *brokers.Proxy
-	direct  string // the address of a store past the proxy
-	address string // and through it
+	address string // of a store behind the proxy
 }
 
 // all are the brokers that Backstage works on.
 func all() []broker {
 	return []broker{
-		{name: "embedded", address: embeddedAddress, open: openEmbedded},
-		{name: "redis", address: redisAddress, open: openRedis, serve: serveRedis},
+		{name: "embedded", address: embeddedAddress},
+		{name: "redis", address: redisAddress, serve: serveRedis},
 	}
+}
+
+func embeddedAddress(t *testing.T) string {
+	return "embedded:" + filepath.Join(t.TempDir(), "jobs.db")
+}
+
+// bounded is an address with bounds for queues.
+func bounded(address string, bounds map[string]int) string {
+	for queue, n := range bounds {
+		join := "?"
+		if strings.Contains(address, "?") {
+			join = "&"
+		}
+		address += fmt.Sprintf("%sbound.%s=%d", join, queue, n)
+	}
+	return address
 }
 
 // onEach runs a scenario on each broker, in a store of its own.
@@ -53,7 +64,7 @@ func onEachBounded(t *testing.T, bounds map[string]int, scenario func(t *testing
 	for _, b := range all() {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			scenario(t, newStage(t, b, b.address(t), bounds))
+			scenario(t, newStage(t, bounded(b.address(t), bounds)))
 		})
 	}
 }
@@ -69,32 +80,9 @@ func onEachServer(t *testing.T, scenario func(t *testing.T, s *stage, on *server
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			on := b.serve(t)
-			scenario(t, newStage(t, b, on.address, nil), on)
+			scenario(t, newStage(t, on.address), on)
 		})
 	}
-}
-
-// open opens an address of any broker.
-func open(ctx context.Context, name, address string) (*provider.Provider, error) {
-	for _, b := range all() {
-		if b.name == name {
-			return b.open(ctx, address, nil)
-		}
-	}
-	return nil, fmt.Errorf("no broker %q", name)
-}
-
-func embeddedAddress(t *testing.T) string {
-	return "embedded:" + filepath.Join(t.TempDir(), "jobs.db")
-}
-
-func openEmbedded(ctx context.Context, address string, bounds map[string]int) (*provider.Provider, error) {
-	join := "?"
-	for queue, n := range bounds {
-		address += fmt.Sprintf("%sbound.%s=%d", join, queue, n)
-		join = "&"
-	}
-	return providers.Open(ctx, address)
 }
 
 // needs skips a scenario that a broker does not fit.
@@ -106,8 +94,3 @@ func (s *stage) needs(fits bool, what string) {
 }
 
 func (s *stage) facts() provider.JobFacts { return s.provider.Jobs.Facts() }
-
-func openRedis(ctx context.Context, address string, bounds map[string]int) (*provider.Provider, error) {
-	at, namespace := splitRedis(address)
-	return redisstreams.Open(ctx, redisstreams.Config{URL: at, Namespace: namespace, Bounds: bounds})
-}

@@ -3,6 +3,7 @@ package scenario
 import (
 	"bufio"
 	"encoding/json"
+	"io"
 	"os"
 	"testing"
 	"time"
@@ -44,6 +45,25 @@ func (l ledger) write(e entry) {
 // read returns all entries of a kind, of all kinds for "".
 func (l ledger) read(t *testing.T, what string) []entry {
 	t.Helper()
+	return l.readFrom(t, 0, what)
+}
+
+// size is where the next entry is written.
+func (l ledger) size(t *testing.T) int64 {
+	t.Helper()
+	info, err := os.Stat(string(l))
+	if os.IsNotExist(err) {
+		return 0
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info.Size()
+}
+
+// readFrom returns the entries of a kind from a place on.
+func (l ledger) readFrom(t *testing.T, place int64, what string) []entry {
+	t.Helper()
 	f, err := os.Open(string(l))
 	if os.IsNotExist(err) {
 		return nil
@@ -52,6 +72,9 @@ func (l ledger) read(t *testing.T, what string) []entry {
 		t.Fatal(err)
 	}
 	defer f.Close()
+	if _, err := f.Seek(place, io.SeekStart); err != nil {
+		t.Fatal(err)
+	}
 	var entries []entry
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		var e entry

@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backstage-go/backstage/providers"
 	"github.com/backstage-go/backstage/runtime"
 )
 
@@ -34,7 +35,6 @@ const workerEnv = "BACKSTAGE_SCENARIO_WORKER"
 
 // setup says what a worker process is to be.
 type setup struct {
-	Broker      string
 	Address     string
 	Ledger      ledger
 	Queue       string
@@ -71,7 +71,7 @@ func work(config string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	p, err := open(ctx, s.Broker, s.Address)
+	p, err := providers.Open(ctx, s.Address)
 	if err != nil {
 		return err
 	}

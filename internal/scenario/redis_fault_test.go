@@ -81,7 +81,7 @@ func TestAGroupThatVanishesIsMadeAnewAndDoneJobsStayDone(t *testing.T) {
 	} {
 		t.Run(loss.name, func(t *testing.T) {
 			t.Parallel()
-			s, _ := onRedisServer(t)
+			s := onRedisServer(t)
 			start(t, s.mortal("q", 4))
 			for round := range long(2, 20) {
 				s.lose(round, loss.vanish, loss.all)
@@ -120,7 +120,7 @@ func (s *redisStage) lose(round int, vanish func(*redisStage), all bool) {
 
 func TestConnectionsThatTheServerKillsAreMadeAnew(t *testing.T) {
 	t.Parallel()
-	s, _ := onRedisServer(t)
+	s := onRedisServer(t)
 	w := s.worker("q", 4, lease, deeds{s.ledger}.do)
 	start(t, s.mortal("q", 4))
 	for i := range long(5, 50) {
@@ -139,7 +139,7 @@ func TestConnectionsThatTheServerKillsAreMadeAnew(t *testing.T) {
 
 func TestJobsThatAreSettledWhileRedisPausesAreDoneOnce(t *testing.T) {
 	t.Parallel()
-	s, _ := onRedisServer(t)
+	s := onRedisServer(t)
 	jobs, subjects := numbered(long(100, 1000), "q", "n", fmt.Sprintf("sleep %v", lease-200*time.Millisecond))
 	s.enqueue(jobs...)
 	start(t, s.mortal("q", 25))

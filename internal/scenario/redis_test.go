@@ -2,6 +2,7 @@ package scenario
 
 import (
 	"crypto/rand"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -9,25 +10,20 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
-// redisAddress is a namespace on the server that all tests share, in the fragment of
-// its URL.
+// redisAddress is a namespace on the server that all tests share.
 func redisAddress(t *testing.T) string {
-	return "redis://" + brokers.SharedRedis(t) + "#scenario-" + strings.ToLower(rand.Text()[:10])
+	return redisURL(brokers.SharedRedis(t))
 }
 
 // serveRedis starts a Redis that has on disk what it confirms.
 func serveRedis(t *testing.T) *server {
 	r := brokers.RequireRedis(t, brokers.RedisOptions{Args: []string{"--appendfsync", "always"}})
 	proxy := brokers.StartProxy(t, r.Addr())
-	return &server{
-		Server: r.Server, proxy: proxy,
-		direct: "redis://" + r.Addr() + "#scenario", address: "redis://" + proxy.Addr() + "#scenario",
-	}
+	return &server{Server: r.Server, proxy: proxy, address: redisURL(proxy.Addr())}
 }
 
-func splitRedis(address string) (at, namespace string) {
-	at, namespace, _ = strings.Cut(address, "#")
-	return at, namespace
+func redisURL(addr string) string {
+	return "redis://" + addr + "/0?namespace=scenario-" + strings.ToLower(rand.Text()[:10])
 }
 
 // redisStage is a stage on a Redis, with a client that looks into it.
@@ -37,42 +33,27 @@ type redisStage struct {
 	in    string // the namespace
 }
 
-// onRedis runs a scenario that only Redis can have, in a namespace of its own.
+// onRedis makes a stage for what only Redis can have, in a namespace of its own.
 func onRedis(t *testing.T) *redisStage {
 	t.Helper()
-	address := redisAddress(t)
-	return newRedisStage(t, newStage(t, named(t, "redis"), address, nil), address)
+	return newRedisStage(t, redisAddress(t))
 }
 
-// onRedisServer does, on a server of its own.
-func onRedisServer(t *testing.T) (*redisStage, *server) {
+// onRedisServer makes one on a server of its own.
+func onRedisServer(t *testing.T) *redisStage {
 	t.Helper()
-	b := named(t, "redis")
-	on := b.serve(t)
-	return newRedisStage(t, newStage(t, b, on.address, nil), on.direct), on
+	return newRedisStage(t, redisURL(brokers.RequireRedis(t, brokers.RedisOptions{}).Addr()))
 }
 
-func newRedisStage(t *testing.T, s *stage, address string) *redisStage {
+func newRedisStage(t *testing.T, address string) *redisStage {
 	t.Helper()
-	at, namespace := splitRedis(address)
-	options, err := redis.ParseURL(at)
+	u, err := url.Parse(address)
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := redis.NewClient(options)
+	client := redis.NewClient(&redis.Options{Addr: u.Host})
 	t.Cleanup(func() { _ = client.Close() })
-	return &redisStage{stage: s, redis: client, in: namespace}
-}
-
-func named(t *testing.T, name string) broker {
-	t.Helper()
-	for _, b := range all() {
-		if b.name == name {
-			return b
-		}
-	}
-	t.Fatalf("no broker %q", name)
-	return broker{}
+	return &redisStage{stage: newStage(t, address), redis: client, in: u.Query().Get("namespace")}
 }
 
 // stream is the key of a queue, and workers the group that reads it.

@@ -15,10 +15,10 @@ func TestSIGTERMUnderLoadLosesNothingAndCountsNothing(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
 		accepted := s.produce(func() {
 			for range long(3, 50) {
-				before := len(s.ledger.read(t, "start"))
+				before := s.ledger.size(t)
 				w := start(t, s.setup("q", 16))
 				s.until(time.Minute, func() (bool, string) {
-					return len(s.ledger.read(t, "start")) > before+100, "the worker does not work"
+					return len(s.ledger.readFrom(t, before, "start")) > 100, "the worker does not work"
 				})
 				w.signal(syscall.SIGTERM)
 				if err := w.wait(); err != nil {

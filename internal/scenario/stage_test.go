@@ -9,6 +9,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backstage-go/backstage/providers"
 	"github.com/backstage-go/backstage/runtime"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -16,7 +17,6 @@ import (
 // stage is a store with a client on it.
 type stage struct {
 	t        *testing.T
-	broker   string
 	address  string
 	ledger   ledger
 	provider *provider.Provider
@@ -24,13 +24,13 @@ type stage struct {
 }
 
 // newStage opens a new store.
-func newStage(t *testing.T, b broker, address string, bounds map[string]int) *stage {
+func newStage(t *testing.T, address string) *stage {
 	t.Helper()
-	s := &stage{t: t, broker: b.name, address: address, ledger: ledger(filepath.Join(t.TempDir(), "ledger"))}
+	s := &stage{t: t, address: address, ledger: ledger(filepath.Join(t.TempDir(), "ledger"))}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
 	var err error
-	if s.provider, err = b.open(ctx, address, bounds); err != nil {
+	if s.provider, err = providers.Open(ctx, address); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -47,7 +47,7 @@ func newStage(t *testing.T, b broker, address string, bounds map[string]int) *st
 
 // setup returns what a worker process of this stage is.
 func (s *stage) setup(queue string, concurrency int) setup {
-	return setup{Broker: s.broker, Address: s.address, Ledger: s.ledger, Queue: queue, Concurrency: concurrency, Lease: calm}
+	return setup{Address: s.address, Ledger: s.ledger, Queue: queue, Concurrency: concurrency, Lease: calm}
 }
 
 // mortal returns what a worker process is that may be killed.
