@@ -50,11 +50,11 @@ func installedRabbitMQ(ctx context.Context) (program, error) {
 	}
 	ctx, cancel := context.WithTimeout(ctx, asking)
 	defer cancel()
-	out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(path), "rabbitmqctl"), "version").Output()
+	out, err := exec.CommandContext(ctx, filepath.Join(filepath.Dir(path), "rabbitmqctl"), "version").CombinedOutput()
 	if err != nil {
-		return program{}, fmt.Errorf("rabbitmqctl version: %w", err)
+		return program{}, fmt.Errorf("rabbitmqctl version: %w: %s", err, lastLine(string(out)))
 	}
-	version := strings.TrimSpace(string(out))
+	version := lastLine(string(out))
 	if !reaches(version, "3.10") {
 		return program{}, fmt.Errorf("%s is version %q, and 3.10 is the oldest that will do", path, version)
 	}

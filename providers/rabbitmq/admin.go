@@ -22,13 +22,28 @@ func (a *admin) do(ctx context.Context, f func(ch *amqp.Channel) error) error {
 	return err
 }
 
-// inquire is do with an answer.
+// mostLosses is how often something is tried that loses its connection: a broker that
+// is busy closes one for an internal error.
+const mostLosses = 5
+
+// inquire is do with an answer. Whatever is asked or done here may be done twice.
 func inquire[T any](ctx context.Context, a *admin, f func(ch *amqp.Channel) (T, error)) (T, error) {
-	var none T
-	conn, err := a.link.up(ctx)
-	if err != nil {
-		return none, err
+	for wait, try := firstWait, 1; ; wait, try = 2*wait, try+1 {
+		conn, err := a.link.up(ctx)
+		if err != nil {
+			var none T
+			return none, err
+		}
+		value, err := inquireOn(ctx, a, conn, f)
+		if err == nil || !conn.over() || try == mostLosses || !sleep(ctx, wait) {
+			return value, err
+		}
 	}
+}
+
+// inquireOn does so on one connection.
+func inquireOn[T any](ctx context.Context, a *admin, conn *connection, f func(ch *amqp.Channel) (T, error)) (T, error) {
+	var none T
 	type answer struct {
 		value T
 		err   error

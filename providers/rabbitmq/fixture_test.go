@@ -14,9 +14,9 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
-// patience bounds every wait for what must happen. It is long, because a slow machine is
+// testPatience bounds every wait for what must happen. It is long, because a slow machine is
 // not a broken provider.
-const testPatience = time.Minute
+const testPatience = 2 * time.Minute
 
 // soaks reports whether the long forms of the tests run.
 func soaks() bool { return os.Getenv("BACKSTAGE_SOAK") != "" }

@@ -17,6 +17,7 @@ import (
 
 	"github.com/backstage-go/backstage/internal/brokers"
 	"github.com/backstage-go/backstage/providers/embedded"
+	"github.com/backstage-go/backstage/providers/redisstreams"
 	"github.com/backstage-go/backstage/runtime/provider"
 	"github.com/backstage-go/backstage/runtime/provider/providertest"
 )
@@ -24,8 +25,8 @@ import (
 // TestMain lets the suite start the test binary as another process.
 func TestMain(m *testing.M) {
 	providertest.Main(m, func(address string) (*provider.Provider, error) {
-		if path, ok := strings.CutPrefix(address, "embedded:"); ok {
-			return embedded.Open(path, embedded.Config{})
+		if !strings.HasPrefix(address, "amqp:") {
+			return openLender(address)
 		}
 		s, err := openAddress(address)
 		if err != nil {
@@ -170,4 +171,31 @@ func TestProvider(t *testing.T) {
 	}
 	server := brokers.SharedRabbitMQ(t)
 	providertest.Run(t, func(t *testing.T) providertest.Harness { return harness(t, server) })
+}
+
+// TestProviderWithRedis is the suite's second round with Redis as the lender, which
+// users have.
+func TestProviderWithRedis(t *testing.T) {
+	if testing.Short() || !soaks() {
+		t.Skip("one of the long forms: BACKSTAGE_SOAK=1")
+	}
+	server, redis := brokers.SharedRabbitMQ(t), brokers.SharedRedis(t)
+	providertest.Run(t, func(t *testing.T) providertest.Harness {
+		h := harness(t, server)
+		h.LenderAddress = "redis:" + redis + "#" + strings.ToLower(rand.Text()[:10])
+		h.Lender = func() (*provider.Provider, error) { return openLender(h.LenderAddress) }
+		return h
+	})
+}
+
+// openLender opens what lends: a file, or a namespace of a Redis server.
+func openLender(address string) (*provider.Provider, error) {
+	kind, at, _ := strings.Cut(address, ":")
+	if kind == "embedded" {
+		return embedded.Open(at, embedded.Config{})
+	}
+	server, namespace, _ := strings.Cut(at, "#")
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	return redisstreams.Open(ctx, redisstreams.Config{URL: "redis://" + server, Namespace: namespace, PromotionLease: 5 * time.Second})
 }
