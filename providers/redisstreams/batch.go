@@ -4,6 +4,7 @@ import (
 	"context"
 	"runtime"
 	"sync"
+	"time"
 )
 
 // batcher gathers what many calls want into few steps. Whatever arrives while a
@@ -31,7 +32,7 @@ const (
 )
 
 // add puts a call's pieces into the next batches. If nothing is under way it does the
-// first of them itself, within the deadline of ctx.
+// first of them itself, until a moment after the deadline of ctx.
 func (b *batcher[T]) add(ctx context.Context, pieces []T) {
 	if batch := b.begin(pieces); batch != nil {
 		b.flush(deadlineOf{ctx}, batch)
@@ -65,9 +66,16 @@ func (b *batcher[T]) begin(pieces []T) []T {
 	return b.takeLocked()
 }
 
-// deadlineOf is a context that ends with another's deadline, but not when the other
-// is cancelled: a step that has begun is not given up.
+// deadlineOf is a context that ends a moment after another's deadline, as a call waits
+// for what others have under way: a job that finds no room when its time is over is
+// refused, and not in doubt. It does not end when the other is cancelled: a step that
+// has begun is not given up.
 type deadlineOf struct{ context.Context }
+
+func (d deadlineOf) Deadline() (time.Time, bool) {
+	at, ok := d.Context.Deadline()
+	return at.Add(patience), ok
+}
 
 func (deadlineOf) Done() <-chan struct{} { return nil }
 func (deadlineOf) Err() error            { return nil }

@@ -68,7 +68,7 @@ func TestOutOfMemory(t *testing.T) {
 	if err := operator.ConfigSet(t.Context(), "maxmemory", "0").Err(); err != nil {
 		t.Fatal(err)
 	}
-	s.stores(t, job("new", untilDone("key")))
+	s.stores(t, job("another", untilDone("key"))) // what was refused has left no claim
 	if !events.has(provider.Unblocked) {
 		t.Errorf("its end was not reported")
 	}

@@ -3,7 +3,10 @@ package redisstreams
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
+	"net"
+	"sync"
 	"testing"
 	"time"
 
@@ -126,4 +129,132 @@ func TestReplicasThatAreWaitedFor(t *testing.T) {
 	if err := d.Ack(t.Context(), nil); err != nil {
 		t.Errorf("the same ack with one replica of one: %v; want nil, for the master did it before", err)
 	}
+}
+
+// TestTheSlotMoves gives the namespace's slot to another node of the cluster under a
+// running worker, key by key, as an operator does who rebalances.
+func TestTheSlotMoves(t *testing.T) {
+	t.Parallel()
+	cluster := brokers.RequireRedisCluster(t)
+	s := openStore(t, Config{URL: clusterURL(cluster)})
+	th := stage(t, s)
+	th.work = func(context.Context, string) error {
+		sleep(t.Context(), time.Duration(rand.IntN(10))*time.Millisecond)
+		return nil
+	}
+	th.starts(backstage.WorkerConfig{Concurrency: 10, Lease: time.Minute})
+	ids := th.enqueue(100)
+	key := s.keys.home(scope{}, "q").stream
+	slot, err := admin(t, cluster.Addrs()[0]).ClusterKeySlot(t.Context(), key).Result()
+	if err != nil {
+		t.Fatal(err)
+	}
+	owner, err := s.link.server(t.Context(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	moving := make(chan error, 1)
+	go func() { moving <- moveSlot(t, cluster.Addrs(), slot, owner.Options().Addr) }()
+	ids = append(ids, th.enqueue(300)...)
+	if err := <-moving; err != nil {
+		t.Fatal(err)
+	}
+	th.resume()
+	until(t, "all jobs are done", func() bool { return th.done(ids) })
+	th.once(ids)
+	th.spotless()
+	if now, err := s.link.server(t.Context(), key); err != nil || now.Options().Addr == owner.Options().Addr {
+		t.Errorf("the slot is still where it was: %v", err)
+	}
+}
+
+// moveSlot moves a slot from the node at an address to another one.
+func moveSlot(t *testing.T, addrs []string, slot int64, from string) error {
+	ctx := t.Context()
+	var src, dst *redis.Client
+	var all []*redis.Client
+	for _, addr := range addrs {
+		c := admin(t, addr)
+		all = append(all, c)
+		if addr == from {
+			src = c
+		} else if dst == nil {
+			dst = c
+		}
+	}
+	id := func(c *redis.Client) string { return c.Do(ctx, "CLUSTER", "MYID").Val().(string) }
+	srcID, dstID := id(src), id(dst)
+	if err := dst.Do(ctx, "CLUSTER", "SETSLOT", slot, "IMPORTING", srcID).Err(); err != nil {
+		return err
+	}
+	if err := src.Do(ctx, "CLUSTER", "SETSLOT", slot, "MIGRATING", dstID).Err(); err != nil {
+		return err
+	}
+	host, port, _ := net.SplitHostPort(dst.Options().Addr)
+	for {
+		keys, err := src.ClusterGetKeysInSlot(ctx, int(slot), 1).Result()
+		if err != nil {
+			return err
+		}
+		if len(keys) == 0 {
+			break
+		}
+		if err := src.Do(ctx, "MIGRATE", host, port, keys[0], 0, 5000).Err(); err != nil {
+			return err
+		}
+		sleep(ctx, 50*time.Millisecond) // while some keys are here and some are there
+	}
+	for _, c := range append([]*redis.Client{dst, src}, all...) {
+		if err := c.Do(ctx, "CLUSTER", "SETSLOT", slot, "NODE", dstID).Err(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// TestABlockedReadHoldsNobodyUp: workers that wait have connections of their own,
+// however small the user's pool is.
+func TestABlockedReadHoldsNobodyUp(t *testing.T) {
+	t.Parallel()
+	client := redis.NewClient(&redis.Options{Addr: brokers.SharedRedis(t), PoolSize: 1})
+	defer client.Close()
+	s := openStore(t, Config{Client: client})
+	ctx, cancel := context.WithCancel(t.Context())
+	var waiting sync.WaitGroup
+	for range 5 {
+		sub := s.worker(t, time.Minute, "empty", "empty too")
+		waiting.Go(func() { _, _ = sub.Receive(ctx, []string{"empty", "empty too"}, 2) })
+	}
+	began := time.Now()
+	for i := range 50 {
+		s.stores(t, job(fmt.Sprint(i)))
+	}
+	took := time.Since(began)
+	cancel()
+	waiting.Wait()
+	if took > 10*time.Second { // each would have waited for a read's end
+		t.Errorf("50 jobs were stored in %v beside five workers that wait", took)
+	}
+}
+
+// TestADeadWorkersJobsOutliveARestart: who had what, and since when, is on record.
+func TestADeadWorkersJobsOutliveARestart(t *testing.T) {
+	t.Parallel()
+	server := brokers.RequireRedis(t, brokers.RedisOptions{})
+	s := openStore(t, Config{URL: "redis://" + server.Addr(), Timeout: time.Second})
+	s.stores(t, jobs(20, "")...)
+	s.worker(t, time.Second, "q").takes(t, 20)
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	got := s.worker(t, time.Minute, "q").takes(t, 20)
+	for _, d := range got {
+		if n := d.Job().Counters.Crashes; n != 1 {
+			t.Errorf("%s counts %d crashes; want 1", d.Job().ID, n)
+		}
+	}
+	ack(t, got...)
 }
