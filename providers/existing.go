@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"strings"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -16,14 +15,16 @@ import (
 // without jobs: an embedded file that is not there, and memory, which no other
 // process can see.
 func OpenExisting(ctx context.Context, address string) (*provider.Provider, error) {
-	scheme, rest, _ := strings.Cut(address, ":")
-	switch scheme {
+	a, err := parse(address)
+	if err != nil {
+		return nil, a.failed(err)
+	}
+	switch a.scheme {
 	case "memory":
-		return nil, fmt.Errorf("provider address %q: memory is gone with its process, and no other can look into it", address)
+		return nil, a.failed(errors.New("memory is gone with its process, and no other can look into it"))
 	case "embedded":
-		path, _, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "?")
-		if _, err := os.Stat(path); path != "" && errors.Is(err, fs.ErrNotExist) {
-			return nil, fmt.Errorf("provider address %q: there is no file %s, and none is made", address, path)
+		if _, err := os.Stat(a.path); a.path != "" && errors.Is(err, fs.ErrNotExist) {
+			return nil, a.failed(fmt.Errorf("there is no file %s, and none is made", a.path))
 		}
 	}
 	return Open(ctx, address)

@@ -15,11 +15,7 @@ package providers
 
 import (
 	"context"
-	"fmt"
-	"net/url"
-	"slices"
-	"strconv"
-	"strings"
+	"errors"
 
 	"github.com/backstage-go/backstage/providers/embedded"
 	"github.com/backstage-go/backstage/providers/memory"
@@ -27,110 +23,65 @@ import (
 )
 
 // Open opens the provider at an address. It returns an error for an address that
-// is not understood, as a whole or in a setting, and what the provider's own Open
-// returns.
+// is not understood, as a whole or in a setting, and one that wraps what the
+// provider's own Open returns. Neither shows the user, the password or the value of
+// a setting in the address. The provider must be closed.
 //
-// The settings are synchronous=full|normal (embedded) and bound.QUEUE=N, the
-// most unsettled jobs that a queue takes from clients (embedded, memory, redis). Those
-// of Redis are namespace, tags=namespace|queue, wait_replicas, wait_timeout and
-// max_dead, beside those that its client knows. Those of RabbitMQ are prefix, management (a URL), passive=true, ladder=off, consumer_timeout
-// and node=HOST:PORT for each further node, beside those that its clients know.
+// The settings are:
+//
+//	bound.QUEUE=N              the most unsettled jobs that a queue takes from clients;
+//	                           embedded, memory and redis
+//	synchronous=full|normal    embedded
+//	namespace, tags=namespace|queue, wait_replicas, wait_timeout, max_dead
+//	                           redis, beside what its client knows
+//	prefix, management (a URL), passive=true, ladder=off, consumer_timeout,
+//	node=HOST:PORT for each further node
+//	                           amqp, beside what its clients know
 func Open(ctx context.Context, address string) (*provider.Provider, error) {
-	scheme, rest, found := strings.Cut(address, ":")
-	if !found {
-		return nil, fmt.Errorf("provider address %q has no scheme; known are memory:, embedded:FILE, redis://HOST and amqp://HOST", address)
-	}
-	path, query, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "?")
-	settings, err := url.ParseQuery(query)
+	a, err := parse(address)
 	if err != nil {
-		return nil, fmt.Errorf("provider address %q: %w", address, err)
+		return nil, a.failed(err)
 	}
-	s := &reader{address: address, settings: settings}
-	switch scheme {
+	p, err := a.open(ctx)
+	if err != nil {
+		return nil, a.failed(err)
+	}
+	return p, nil
+}
+
+const known = "known are memory:, embedded:FILE, redis://HOST and amqp://HOST"
+
+func (a *address) open(ctx context.Context) (*provider.Provider, error) {
+	switch a.scheme {
 	case "memory":
-		bounds := s.bounds()
-		if err := s.done(); err != nil {
-			return nil, err
-		}
-		return memory.Open(memory.Config{Bounds: bounds})
+		return openMemory(a)
 	case "embedded":
-		if path == "" {
-			return nil, fmt.Errorf("provider address %q names no file; write embedded:FILE", address)
-		}
-		config := embedded.Config{Synchronous: s.synchronous(), Bounds: s.bounds()}
-		if err := s.done(); err != nil {
-			return nil, err
-		}
-		return embedded.Open(path, config)
+		return openEmbedded(a)
 	case "redis", "rediss":
-		return openRedis(ctx, s)
-	case "amqp", "amqps":
-		return openRabbitMQ(ctx, s)
-	}
-	return nil, fmt.Errorf("provider address %q: unknown scheme %q; known are memory:, embedded:FILE, redis://HOST and amqp://HOST", address, scheme)
-}
-
-// reader takes settings out of an address and keeps the first that is wrong.
-type reader struct {
-	address  string
-	settings url.Values
-	err      error
-}
-
-func (s *reader) take(name string) string {
-	value := s.settings.Get(name)
-	s.settings.Del(name)
-	return value
-}
-
-func (s *reader) wrong(name, value, want string) {
-	if s.err == nil {
-		s.err = fmt.Errorf("provider address %q: %s=%s: want %s", s.address, name, value, want)
-	}
-}
-
-func (s *reader) synchronous() embedded.Synchronous {
-	switch value := s.take("synchronous"); value {
-	case "", "full":
-		return embedded.Full
-	case "normal":
-		return embedded.Normal
+		return openRedis(ctx, a)
 	default:
-		s.wrong("synchronous", value, "full or normal")
-		return embedded.Full
+		return openRabbitMQ(ctx, a)
 	}
 }
 
-func (s *reader) bounds() map[string]int {
-	bounds := make(map[string]int)
-	for _, name := range s.names() {
-		queue, ok := strings.CutPrefix(name, "bound.")
-		if !ok {
-			continue
-		}
-		value := s.take(name)
-		n, err := strconv.Atoi(value)
-		if err != nil || n < 0 {
-			s.wrong(name, value, "a number of jobs")
-		}
-		bounds[queue] = n
+func openMemory(a *address) (*provider.Provider, error) {
+	config := memory.Config{Bounds: a.bounds()}
+	if err := a.done(); err != nil {
+		return nil, err
 	}
-	return bounds
+	return memory.Open(config)
 }
 
-// done returns the first setting that is wrong, or one that is not known.
-func (s *reader) done() error {
-	if names := s.names(); s.err == nil && len(names) > 0 {
-		return fmt.Errorf("provider address %q: unknown setting %q", s.address, names[0])
+func openEmbedded(a *address) (*provider.Provider, error) {
+	if a.path == "" {
+		return nil, errors.New("names no file; write embedded:FILE")
 	}
-	return s.err
-}
-
-func (s *reader) names() []string {
-	var names []string
-	for name := range s.settings {
-		names = append(names, name)
+	config := embedded.Config{Bounds: a.bounds()}
+	if a.choice("synchronous", "full", "normal") {
+		config.Synchronous = embedded.Normal
 	}
-	slices.Sort(names)
-	return names
+	if err := a.done(); err != nil {
+		return nil, err
+	}
+	return embedded.Open(a.path, config)
 }

@@ -2,51 +2,28 @@ package providers
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net/url"
-	"strconv"
 
 	"github.com/backstage-go/backstage/providers/redisstreams"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 // openRedis opens a redis or rediss URL. What is no setting of ours is the client's.
-// No error has the password.
-func openRedis(ctx context.Context, s *reader) (*provider.Provider, error) {
-	at, err := url.Parse(s.address)
-	if err != nil {
-		return nil, errors.New("the provider address is no URL; write redis://USER:PASSWORD@HOST:PORT, with special characters escaped")
-	}
-	s.address = at.Redacted()
+func openRedis(ctx context.Context, a *address) (*provider.Provider, error) {
 	config := redisstreams.Config{
-		Namespace:    s.take("namespace"),
-		WaitReplicas: s.number("wait_replicas"),
-		WaitTimeout:  s.duration("wait_timeout"),
-		MaxDead:      s.number("max_dead"),
-		Bounds:       s.bounds(),
+		Namespace:    a.take("namespace"),
+		WaitReplicas: a.number("wait_replicas"),
+		WaitTimeout:  a.duration("wait_timeout"),
+		MaxDead:      a.number("max_dead"),
+		Bounds:       a.bounds(),
 	}
-	if s.choice("tags", "namespace", "queue") {
+	if a.choice("tags", "namespace", "queue") {
 		config.Tags = redisstreams.TagQueue
 	}
-	if s.err != nil {
-		return nil, s.err
+	if a.wrong != nil {
+		return nil, a.wrong
 	}
-	at.RawQuery = s.settings.Encode()
+	at := *a.url
+	at.RawQuery = a.settings.Encode()
 	config.URL = at.String()
-	p, err := redisstreams.Open(ctx, config)
-	if err != nil {
-		return nil, fmt.Errorf("provider address %q: %w", s.address, err)
-	}
-	return p, nil
-}
-
-// number takes a setting that counts something.
-func (s *reader) number(name string) int {
-	value := s.take(name)
-	n, err := strconv.Atoi(value)
-	if value != "" && (err != nil || n < 0) {
-		s.wrong(name, value, "a number, 0 or more")
-	}
-	return n
+	return redisstreams.Open(ctx, config)
 }

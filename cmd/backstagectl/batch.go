@@ -12,6 +12,7 @@ import (
 
 	"github.com/backstage-go/backstage/cmd/backstagectl/internal/batch"
 	"github.com/backstage-go/backstage/internal/command"
+	"github.com/backstage-go/backstage/providers"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -98,8 +99,8 @@ func (b *batching) fits(plan batch.Plan, chosen []string) error {
 	switch {
 	case plan.Action != b.action:
 		return command.Usagef("%s has a plan to %s, not to %s", b.path, plan.Action, b.action)
-	case b.broker.url != "" && withoutUser(b.broker.url) != plan.URL:
-		return command.Usagef("%s has a plan for %s, not for %s", b.path, plan.URL, withoutUser(b.broker.url))
+	case b.broker.url != "" && providers.WithoutSecrets(b.broker.url) != plan.URL:
+		return command.Usagef("%s has a plan for %s, not for %s", b.path, plan.URL, providers.WithoutSecrets(b.broker.url))
 	case len(chosen) > 0 && !slices.Equal(chosen, plan.Selection):
 		return command.Usagef("%s has a plan for %q; leave the selection away to go on with it, or name another file for another plan", b.path, plan.Selection)
 	}
@@ -109,7 +110,7 @@ func (b *batching) fits(plan batch.Plan, chosen []string) error {
 // plan finds the letters that are meant, and fixes them.
 func (b *batching) plan(ctx context.Context, c *command.Console, p *provider.Provider, operands []string) (batch.Plan, error) {
 	plan := batch.Plan{
-		Action: b.action, URL: withoutUser(b.broker.url), MadeAt: b.broker.now().UTC(),
+		Action: b.action, URL: providers.WithoutSecrets(b.broker.url), MadeAt: b.broker.now().UTC(),
 		Selection: b.selection.words(operands), Missing: []string{},
 	}
 	look, err := b.selection.search(c, b.broker, p.Dead, operands)

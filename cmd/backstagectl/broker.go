@@ -31,7 +31,8 @@ func (w world) brokerFlags(set *flag.FlagSet) *broker {
 	return b
 }
 
-// use opens the broker for a while. Passwords are kept out of what goes wrong.
+// use opens the broker for a while. User names and passwords are kept out of what goes
+// wrong.
 func (b *broker) use(ctx context.Context, do func(*provider.Provider) error) error {
 	if b.url == "" {
 		return command.Usagef("name the broker: -url URL, or set %s", urlVariable)
@@ -96,7 +97,7 @@ func shownSafely(err error) error {
 }
 
 func withoutUser(text string) string {
-	return regexp.MustCompile(`//[^@\s"]*@`).ReplaceAllString(text, "//")
+	return regexp.MustCompile(`//[^/?#\s"]*@`).ReplaceAllString(text, "//")
 }
 
 // statsOf returns a provider's numbers, or says that it has none.

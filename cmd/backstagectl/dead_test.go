@@ -180,7 +180,7 @@ func TestWithoutASchemaNoByteIsPrinted(t *testing.T) {
 func TestAPasswordIsNowhere(t *testing.T) {
 	t.Parallel()
 	r := newRig(t)
-	r.url = "odd://shop:secret@host/unknown"
+	r.url = "odd://shop:secret@host/unknown?sentinel_password=secret"
 	journal := filepath.Join(r.dir, "journal")
 	for _, c := range []struct {
 		words []string

@@ -127,7 +127,7 @@ func open(ctx context.Context, url string) (*provider.Provider, error) {
 	switch url {
 	case "odd:bare":
 		return &provider.Provider{Name: "odd", Close: closed}, nil
-	case "odd:unknown", "odd://shop:secret@host/unknown":
+	case "odd:unknown", "odd://shop:secret@host/unknown?sentinel_password=secret", "odd://host/unknown":
 		return &provider.Provider{Name: "odd", Stats: unknowing{}, Dead: oddLetters{}, Close: closed}, nil
 	case "odd:deaf":
 		select {} // it never looks at its context

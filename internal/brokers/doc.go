@@ -15,8 +15,8 @@
 // tool, as root on Debian or Ubuntu, installs the packages, and says so; a test does not.
 // Else there is an error that says what to do. Nothing asks for a password.
 //
-// The way through Docker is tested with a stub in place of the docker command, because
-// a daemon cannot be had where this was written; so is the way through apt-get.
+// The ways through Docker and apt-get are tested with stubs in the place of these
+// commands, and not with a daemon and an archive of packages.
 //
 // # Who takes servers down
 //
