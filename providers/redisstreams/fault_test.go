@@ -124,7 +124,7 @@ func TestRoleChange(t *testing.T) {
 	th.starts(backstage.WorkerConfig{Concurrency: 10, Lease: time.Minute})
 	ids := th.enqueue(200)
 	operator := admin(t, server.Addr())
-	if err := operator.SlaveOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
+	if err := operator.ReplicaOf(t.Context(), "127.0.0.1", "1").Err(); err != nil {
 		t.Fatal(err)
 	}
 	th.sick("it is a replica")
@@ -136,7 +136,7 @@ func TestRoleChange(t *testing.T) {
 		t.Errorf("publish to a replica: %v; want READONLY", refused.Err)
 	}
 	until(t, "it is reported", func() bool { return th.seen.has(provider.Blocked) })
-	if err := operator.SlaveOf(t.Context(), "NO", "ONE").Err(); err != nil {
+	if err := operator.ReplicaOf(t.Context(), "NO", "ONE").Err(); err != nil {
 		t.Fatal(err)
 	}
 	th.resume()

@@ -258,3 +258,31 @@ func TestADeadWorkersJobsOutliveARestart(t *testing.T) {
 	}
 	ack(t, got...)
 }
+
+// TestAUserWithFewRights needs those that the documentation names, and no others.
+func TestAUserWithFewRights(t *testing.T) {
+	t.Parallel()
+	server := brokers.RequireRedis(t, brokers.RedisOptions{})
+	rights := []any{"ACL", "SETUSER", "shop", "on", ">secret", "~{few*", "+@read", "+@write", "+@scripting", "+@connection", "+@blocking", "+info", "+time"}
+	if err := admin(t, server.Addr()).Do(t.Context(), rights...).Err(); err != nil {
+		t.Fatal(err)
+	}
+	for _, namespace := range []string{"few", "few.rights"} {
+		s := openStore(t, Config{URL: "redis://shop:secret@" + server.Addr(), Namespace: namespace})
+		seen := s.observe(t)
+		mainPath(t, s)
+		s.stores(t, job("held", in(time.Hour)))
+		if cancelled, err := s.provider.Delays.Cancel(t.Context(), "held"); err != nil || len(cancelled) != 1 {
+			t.Errorf("cancel: %v, %v", cancelled, err)
+		}
+		if seen.count(provider.Degraded) > 0 {
+			t.Errorf("events: %v", seen.events)
+		}
+	}
+	other := openStore(t, Config{URL: "redis://shop:secret@" + server.Addr(), Namespace: "few"})
+	other.keys = newKeyring("elsewhere", TagNamespace)
+	r := other.Publish(t.Context(), []provider.Job{job("a")}, provider.PublishOptions{})[0]
+	if why, known := refusalOf(r.Err); r.Outcome != provider.OutcomeRefused || !known || why.word != "NOPERM" {
+		t.Errorf("publish in a namespace that is not allowed: %s, %v; want it refused for its rights", r.Outcome, r.Err)
+	}
+}

@@ -34,17 +34,17 @@ type settlement struct {
 	err      error
 }
 
-func (s *settlement) answer(err error) {
-	if s.call.open() {
-		s.err = err
-		s.call.answered()
+func (st *settlement) answer(err error) {
+	if st.call.open() {
+		st.err = err
+		st.call.answered()
 	}
 }
 
 // weight is the bytes that it adds to a script.
-func (s *settlement) weight() int {
-	n := len(s.body) + len(s.delivery.id)
-	for _, e := range s.next {
+func (st *settlement) weight() int {
+	n := len(st.body) + len(st.delivery.id)
+	for _, e := range st.next {
 		n += e.weight()
 	}
 	return n
