@@ -4,6 +4,7 @@ package scenario
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"sync"
@@ -57,6 +58,23 @@ func fortyMessages(s *stage, dedupe bool) {
 	if effects := s.ledger.read(s.t, "effect"); len(effects) != 30 {
 		s.t.Errorf("%d effects, want 30", len(effects))
 	}
+}
+
+func TestAJobThatFindsNoRoomIsRefusedWhenItsTimeIsOver(t *testing.T) {
+	onEachBounded(t, map[string]int{"q": 1}, func(t *testing.T, s *stage) {
+		s.enqueue(job("q", "first"))
+		for i := range long(30, 300) { // at any moment of whatever asks for room again and again
+			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(20+i)*time.Millisecond)
+			_, err := s.client.Enqueue(ctx, job("q", "second"))
+			cancel()
+			if !errors.Is(err, backstage.ErrQueueFull) {
+				t.Errorf("err = %v, want ErrQueueFull", err)
+			}
+		}
+		if depth, _, _ := s.numbers(); depth != 1 {
+			t.Errorf("%d jobs wait, want 1", depth)
+		}
+	})
 }
 
 func TestAChainOnAQueueBoundedToOneEnds(t *testing.T) {
