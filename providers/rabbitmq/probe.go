@@ -20,18 +20,18 @@ func (s *store) tryReturn(ctx context.Context) error {
 		return nil
 	}
 	queue := s.names.probe(rand.Text())
-	err := s.admin.do(ctx, func(ch *amqp.Channel) error {
-		args := s.names.jobArguments()
-		delete(args, "x-dead-letter-exchange")
-		delete(args, "x-dead-letter-routing-key")
-		delete(args, "x-dead-letter-strategy")
-		args["x-expires"] = time.Minute.Milliseconds() // should this process die
-		if _, err := ch.QueueDeclare(queue, true, false, false, false, args); err != nil {
-			return err
-		}
-		defer func() { _, _ = ch.QueueDelete(queue, false, false, false) }()
-		return giveBack(ctx, ch, queue)
-	})
+	err := s.admin.do(ctx, func(ch *amqp.Channel) error { return s.lend(ctx, ch, queue) })
+	if err == nil {
+		// That channel has ended with the message, as a worker's does that dies.
+		err = s.admin.do(ctx, func(ch *amqp.Channel) error {
+			defer func() { _, _ = ch.QueueDelete(queue, false, false, false) }()
+			d, err := take(ctx, ch, queue)
+			if err != nil {
+				return err
+			}
+			return d.Ack(false)
+		})
+	}
 	if err != nil {
 		return explained(err)
 	}
@@ -41,8 +41,13 @@ func (s *store) tryReturn(ctx context.Context) error {
 	return nil
 }
 
-// giveBack publishes a message, takes it, gives it back, and takes it again.
-func giveBack(ctx context.Context, ch *amqp.Channel, queue string) error {
+// lend publishes a message to a queue of its own, and takes it.
+func (s *store) lend(ctx context.Context, ch *amqp.Channel, queue string) error {
+	args := queueArguments()
+	args["x-expires"] = time.Minute.Milliseconds() // should this process die
+	if _, err := ch.QueueDeclare(queue, true, false, false, false, args); err != nil {
+		return err
+	}
 	if err := ch.Confirm(false); err != nil {
 		return err
 	}
@@ -60,17 +65,8 @@ func giveBack(ctx context.Context, ch *amqp.Channel, queue string) error {
 			return ctx.Err()
 		}
 	}
-	d, err := take(ctx, ch, queue)
-	if err != nil {
-		return err
-	}
-	if err := d.Nack(false, true); err != nil {
-		return err
-	}
-	if d, err = take(ctx, ch, queue); err != nil {
-		return err
-	}
-	return d.Ack(false)
+	_, err := take(ctx, ch, queue)
+	return err
 }
 
 // returning is how long a message may take to come back.
