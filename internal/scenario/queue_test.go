@@ -65,10 +65,11 @@ func TestAJobThatFindsNoRoomIsRefusedWhenItsTimeIsOver(t *testing.T) {
 		s.enqueue(job("q", "first"))
 		for i := range long(30, 300) { // at any moment of whatever asks for room again and again
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(20+i)*time.Millisecond)
-			_, err := s.client.Enqueue(ctx, job("q", "second"))
+			receipts, err := s.client.Enqueue(ctx, job("q", "second"))
 			cancel()
-			if !errors.Is(err, backstage.ErrQueueFull) {
-				t.Errorf("err = %v, want ErrQueueFull", err)
+			known := errors.Is(err, backstage.ErrQueueFull) || errors.Is(err, context.DeadlineExceeded)
+			if !known || receipts[0].Outcome != backstage.Refused {
+				t.Errorf("%v: %v, want refused because the queue is full", receipts[0].Outcome, err)
 			}
 		}
 		if depth, _, _ := s.numbers(); depth != 1 {
