@@ -227,13 +227,13 @@ func TestEvenACommandThatComesLate(t *testing.T) {
 	t.Parallel()
 	server := brokers.RequireRedis(t, brokers.RedisOptions{})
 	proxy := brokers.StartProxy(t, server.Addr())
-	s := openStore(t, Config{URL: "redis://" + proxy.Addr(), Timeout: 300 * time.Millisecond})
+	s := openStore(t, Config{URL: "redis://" + proxy.Addr(), Timeout: time.Second})
 	sub := s.worker(t, time.Minute, "q")
 	if got := sub.gets(t, 100*time.Millisecond, 1); len(got) > 0 {
 		t.Fatal("a job that nobody published")
 	}
 	proxy.Blackhole()
-	sub.gets(t, 3*time.Second, 1) // several reads are on their way, and given up
+	sub.gets(t, 6*time.Second, 1) // several reads are on their way, and given up
 	beside := openStore(t, Config{URL: "redis://" + server.Addr(), Namespace: s.cfg.Namespace})
 	beside.stores(t, jobs(10, "")...)
 	proxy.Resume() // and arrive now

@@ -21,23 +21,28 @@ type link struct {
 	mu      sync.Mutex
 	client  redis.UniversalClient
 	renewed time.Time
+	retired map[redis.UniversalClient]*time.Timer // what is under way on them may end
 	closed  bool
 }
 
 func newLink(s *source, n *news, hook func(point string)) *link {
-	return &link{source: s, news: n, hook: hook, client: s.client()}
+	return &link{source: s, news: n, hook: hook, client: s.client(), retired: make(map[redis.UniversalClient]*time.Timer)}
 }
 
 // close ends all connections. Closing twice is fine.
 func (l *link) close() error {
 	l.mu.Lock()
-	closed, client := l.closed, l.client
-	l.closed = true
-	l.mu.Unlock()
-	if closed {
+	defer l.mu.Unlock()
+	if l.closed {
 		return nil
 	}
-	return errors.Join(client.Close(), l.source.close())
+	l.closed = true
+	errs := []error{l.client.Close()}
+	for old, timer := range l.retired {
+		timer.Stop()
+		errs = append(errs, old.Close())
+	}
+	return errors.Join(append(errs, l.source.close())...)
 }
 
 func (l *link) current() redis.UniversalClient {
@@ -120,17 +125,28 @@ func (l *link) reroute() {
 	}
 }
 
-// renew replaces the client. What is under way on it fails, and is then not known.
+// renew replaces the client. What is under way on the old one has the time that it
+// would have had.
 func (l *link) renew() {
 	l.mu.Lock()
+	defer l.mu.Unlock()
 	if l.closed || time.Since(l.renewed) < l.source.timeout {
-		l.mu.Unlock()
 		return
 	}
 	old := l.client
 	l.client, l.renewed = l.source.client(), time.Now()
+	l.retired[old] = time.AfterFunc(2*l.source.timeout, func() { l.retire(old) })
+}
+
+func (l *link) retire(old redis.UniversalClient) {
+	l.mu.Lock()
+	_, open := l.retired[old]
+	open = open && !l.closed
+	delete(l.retired, old)
 	l.mu.Unlock()
-	_ = old.Close()
+	if open {
+		_ = old.Close()
+	}
 }
 
 func timedOut(err error) bool {
