@@ -28,7 +28,7 @@ func parse(text string) (*address, error) {
 	a := &address{hides: strings.NewReplacer()}
 	scheme, rest, found := strings.Cut(text, ":")
 	if !found {
-		return a, errors.New("has no scheme; " + known)
+		return a, errors.New("no scheme; " + known)
 	}
 	path, query, _ := strings.Cut(strings.TrimPrefix(rest, "//"), "?")
 	switch scheme {
@@ -44,8 +44,11 @@ func parse(text string) (*address, error) {
 		if !strings.Contains(a.url.RawQuery, "@") { // or it may be one with a question mark
 			a.shown = scheme + "://" + a.url.Host + a.url.EscapedPath()
 		}
-	default: // in "USER:PASSWORD@HOST" it is a user
-		return a, errors.New("has an unknown scheme; " + known)
+	default:
+		if strings.Contains(rest, "@") && !strings.HasPrefix(rest, "//") {
+			return a, errors.New("no scheme; " + known) // but a user
+		}
+		return a, fmt.Errorf("unknown scheme %q; %s", scheme, known)
 	}
 	a.scheme, a.path = scheme, path
 	var err error
@@ -90,11 +93,11 @@ func (e *addressError) Unwrap() error { return e.err }
 // failed makes the errors of this package, all of them, because addresses have secrets
 // and errors are logged.
 func (a *address) failed(err error) error {
-	text := "provider address "
+	text := "provider address"
 	if a.shown != "" {
-		text += strconv.Quote(a.shown) + ": "
+		text += " " + strconv.Quote(a.shown)
 	}
-	return &addressError{text + a.hides.Replace(err.Error()), err}
+	return &addressError{text + ": " + a.hides.Replace(err.Error()), err}
 }
 
 func (a *address) take(name string) string {

@@ -21,7 +21,7 @@ func TestOpenExistingMakesNothing(t *testing.T) {
 		"embedded:" + filepath.Join(dir, "x", "y"): "there is no file",
 		"embedded:": "names no file",
 		"memory:":   "no other can look into it",
-		"mysql:x":   "unknown scheme",
+		"mysql:x":   `unknown scheme "mysql"`,
 	} {
 		if _, err := providers.OpenExisting(t.Context(), address); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("OpenExisting(%q): %v, want an error that says %q", address, err, want)
