@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/backstage-go/backstage/providers/embedded"
-	"github.com/backstage-go/backstage/providers/memory"
+	"github.com/backstage-go/backstage/internal/brokers"
+	"github.com/backstage-go/backstage/providers"
 	"github.com/backstage-go/backstage/runtime/provider"
 	"github.com/backstage-go/backstage/runtime/provider/providertest"
 	"github.com/google/go-cmp/cmp"
@@ -19,7 +19,7 @@ import (
 var update = flag.Bool("update", false, "write the provider table into the README")
 
 const (
-	tableBegin = "<!-- providers: printed by go test ./internal/readme -update -->\n"
+	tableBegin = "<!-- providers: printed by the tests of internal/readme -->\n"
 	tableEnd   = "<!-- end of providers -->\n"
 )
 
@@ -40,22 +40,27 @@ func TestTheReadmesTableIsWhatProvidersClaim(t *testing.T) {
 		return
 	}
 	if diff := cmp.Diff(want, got); diff != "" {
-		t.Errorf("the README's table (-providers +README; go test ./internal/readme -update mends it):\n%s", diff)
+		t.Errorf("the README's table (-providers +README; go run ./internal/brokers/run -- go test ./internal/readme -update mends it):\n%s", diff)
 	}
 }
 
 func open(t *testing.T) []*provider.Provider {
 	t.Helper()
-	m, err := memory.Open(memory.Config{})
-	if err != nil {
-		t.Fatal(err)
+	var all []*provider.Provider
+	for _, address := range []string{
+		"memory:",
+		"embedded:" + filepath.Join(t.TempDir(), "jobs.db"),
+		"redis://" + brokers.SharedRedis(t) + "?namespace=readme",
+		"amqp://" + brokers.SharedRabbitMQ(t) + "?prefix=readme",
+	} {
+		p, err := providers.Open(t.Context(), address)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = p.Close(context.Background()) })
+		all = append(all, p)
 	}
-	e, err := embedded.Open(filepath.Join(t.TempDir(), "jobs.db"), embedded.Config{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = e.Close(context.Background()) })
-	return []*provider.Provider{m, e}
+	return all
 }
 
 // table is the facts of providers in Markdown, a column each.
