@@ -93,6 +93,7 @@ func TestAChainGoesThroughTheQueuesOfItsTasks(t *testing.T) {
 			start(t, s.setup(queue, 1))
 		}
 		s.enqueue(job("orders", "a chain mail,urgent,orders,"))
+		s.untilWritten(time.Minute, "end", "a.mail.urgent.orders", 1)
 		s.untilQuiet(time.Minute)
 		s.checkEnds(1, 1, "a", "a.mail", "a.mail.urgent", "a.mail.urgent.orders")
 		workers := make(map[int]bool)

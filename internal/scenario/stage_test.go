@@ -136,7 +136,8 @@ func (s *stage) numbers() (depth, inFlight, held int64) {
 	return depth, inFlight, held
 }
 
-// untilQuiet waits until nothing is ready, running or held.
+// untilQuiet waits until nothing is ready, running or held. Queues are looked at one
+// after the other: who moves from one to another meanwhile may be overlooked.
 func (s *stage) untilQuiet(most time.Duration) {
 	s.t.Helper()
 	s.until(most, func() (bool, string) {
