@@ -197,30 +197,6 @@ func drain(t *testing.T, s *store, queue string) map[string]int {
 	return seen
 }
 
-// promotes moves what is due until the test ends.
-func promotes(t *testing.T, held provider.Delays, publish provider.Publish) {
-	t.Helper()
-	ctx, stop := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() { ended <- held.Promote(ctx, publish) }()
-	t.Cleanup(func() {
-		stop()
-		if err := <-ended; err != nil {
-			t.Errorf("promote: %v", err)
-		}
-	})
-}
-
-// empty checks that nothing is left of a queue.
-func empty(t *testing.T, s *store, queue string) {
-	t.Helper()
-	stats, err := s.provider.Stats.Queue(t.Context(), queue)
-	none := provider.Measured[int64](0)
-	if err != nil || stats.Depth != none || stats.InFlight != none || stats.Held != none || stats.Dead != none {
-		t.Errorf("queue %s in the end: %+v, %v; want nothing", queue, stats, err)
-	}
-}
-
 // TestPublisherDies at each step of its publish: what it was told is stored is there,
 // once, and of what it was not told at most the last.
 func TestPublisherDies(t *testing.T) {

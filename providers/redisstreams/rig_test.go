@@ -422,3 +422,27 @@ func (th *theatre) sick(why string) {
 		return th.store.health(ctx) != nil
 	})
 }
+
+// promotes moves what is due until the test ends.
+func promotes(t *testing.T, held provider.Delays, publish provider.Publish) {
+	t.Helper()
+	ctx, stop := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- held.Promote(ctx, publish) }()
+	t.Cleanup(func() {
+		stop()
+		if err := <-ended; err != nil {
+			t.Errorf("promote: %v", err)
+		}
+	})
+}
+
+// empty checks that nothing is left of a queue.
+func empty(t *testing.T, s *store, queue string) {
+	t.Helper()
+	stats, err := s.provider.Stats.Queue(t.Context(), queue)
+	none := provider.Measured[int64](0)
+	if err != nil || stats.Depth != none || stats.InFlight != none || stats.Held != none || stats.Dead != none {
+		t.Errorf("queue %s in the end: %+v, %v; want nothing", queue, stats, err)
+	}
+}
