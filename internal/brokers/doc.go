@@ -1,9 +1,10 @@
 // Package brokers starts the real servers that tests need, on loopback ports and in
 // folders of their own, and takes them down again: its own, and no others.
 //
-// A test asks for what it needs. [SharedRedis] is a server that everybody in a run
-// uses, each in a namespace of its own. [RequireRedis], [RequireRedisCluster] and
-// [RequireRedisSentinel] give a test servers that it may kill, stop and start again.
+// A test asks for what it needs. [SharedRedis] and [SharedRabbitMQ] are servers that
+// everybody in a run uses, each in a namespace or prefix of its own. [RequireRedis],
+// [RequireRedisCluster], [RequireRedisSentinel] and [RequireRabbitMQ] give a test
+// servers that it may kill, stop and start again.
 // Without the environment that the tool in folder run sets, such tests are skipped,
 // with a sentence that says how to get them; with it, a server that cannot be had
 // fails them. [Proxy] stands between a client and a server, and spoils connections.
