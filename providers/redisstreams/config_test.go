@@ -229,6 +229,20 @@ func TestOpenOfNothing(t *testing.T) {
 	}
 }
 
+// TestAWrongPassword is an error, not a server that tells little.
+func TestAWrongPassword(t *testing.T) {
+	t.Parallel()
+	server := brokers.RequireRedis(t, brokers.RedisOptions{Args: []string{"--requirepass", "secret"}})
+	for _, login := range []string{"", ":wrong@", "nobody:secret@"} {
+		_, err := Open(t.Context(), Config{URL: "redis://" + login + server.Addr()})
+		var known *Error
+		if !errors.As(err, &known) || !strings.Contains(known.Problem, "password") {
+			t.Errorf("Open as %q: %v; want an Error about the password", login, err)
+		}
+	}
+	openStore(t, Config{URL: "redis://:secret@" + server.Addr()}).stores(t, job("a"))
+}
+
 // TestTheUsersClient stays as it was: it is not closed, and its settings are not changed.
 func TestTheUsersClient(t *testing.T) {
 	t.Parallel()

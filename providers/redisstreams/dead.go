@@ -192,7 +192,7 @@ func (r *letterReader) fill(ctx context.Context) error {
 		for i, name := range names {
 			r.from = "(" + name
 			micro, err := strconv.ParseInt(name, 10, 64)
-			body, there := at(bodies, i).(string)
+			body, there := nth(bodies, i).(string)
 			if err == nil && there {
 				r.letters = append(r.letters, readLetter{address{micro, r.queue}, body})
 			}

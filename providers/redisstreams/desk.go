@@ -63,7 +63,7 @@ func (d *desk) open(ctx context.Context) error {
 		return err
 	}
 	for i, l := range d.lanes {
-		l.generation = textOf(at(reply, i))
+		l.generation = textOf(nth(reply, i))
 	}
 	return nil
 }

@@ -81,9 +81,13 @@ func explained(err error) error {
 		return &Error{Problem: r.problem, Remedy: r.remedy, Err: err}
 	}
 	if broken(err) {
-		return &Error{Problem: "it cannot be reached", Remedy: "check the address, the network and the server; it is tried again", Err: err}
+		return unreachable(err)
 	}
 	return err
+}
+
+func unreachable(err error) error {
+	return &Error{Problem: "it cannot be reached", Remedy: "check the address, the network and the server", Err: err}
 }
 
 // broken reports whether the connection failed, and not the command.
@@ -93,6 +97,12 @@ func broken(err error) bool {
 	}
 	var said redis.Error
 	return !errors.As(err, &said)
+}
+
+// passes reports whether waiting may help.
+func passes(err error) bool {
+	r, known := refusalOf(err)
+	return broken(err) || known && (r.moved || r.blocked)
 }
 
 // doubtful reports whether what failed may have been done all the same: unless

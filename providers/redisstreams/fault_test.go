@@ -216,8 +216,10 @@ func TestCallsInABlackholeEnd(t *testing.T) {
 	if ds, err := sub.Receive(ctx, []string{"q"}, 1); len(ds) > 0 || err == nil {
 		t.Errorf("receive: %d deliveries, %v", len(ds), err)
 	}
-	if took := time.Since(began); took > 10*time.Second {
-		t.Errorf("receive returned %v after its context had ended", took)
+	took := time.Since(began)
+	t.Logf("receive returned after %v, with a context of 200ms", took)
+	if took > 10*time.Second {
+		t.Errorf("receive returned %v after its start, with a context of 200ms", took)
 	}
 }
 

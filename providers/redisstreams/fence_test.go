@@ -190,3 +190,41 @@ func TestManySettlementsOfAMixedFlush(t *testing.T) {
 		}
 	}
 }
+
+// TestWhatComesWhileAWorkerCloses goes to others, and counts as nothing.
+func TestWhatComesWhileAWorkerCloses(t *testing.T) {
+	t.Parallel()
+	s := shared(t, Config{})
+	for round := range 20 {
+		closing := s.worker(t, time.Minute, "q")
+		got := make(chan []provider.Delivery, 1)
+		go func() {
+			ds, _ := closing.Receive(t.Context(), []string{"q"}, 10)
+			got <- ds
+		}()
+		published := make(chan bool)
+		go func() {
+			s.stores(t, job(strconv.Itoa(round)))
+			close(published)
+		}()
+		if round%2 == 0 {
+			<-published
+		}
+		if err := closing.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		<-published
+		if ds := <-got; len(ds) > 0 {
+			continue // it came before; nobody here settles it
+		}
+		heir := s.worker(t, time.Minute, "q")
+		d := heir.takes(t, 1)[0]
+		if d.Job().ID != strconv.Itoa(round) || d.Job().Counters.Crashes != 0 {
+			t.Errorf("round %d: %s with %d crashes", round, d.Job().ID, d.Job().Counters.Crashes)
+		}
+		ack(t, d)
+		if err := heir.Close(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+}

@@ -3,6 +3,7 @@ package redisstreams
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync"
 	"time"
@@ -84,13 +85,23 @@ func (l *link) to(ctx context.Context, key string, do func(server *redis.Client)
 			err = do(server)
 		}
 		l.report(ctx, err)
-		if r, known := refusalOf(err); !known || !r.moved || try == mostMoves {
-			return explained(err)
-		}
-		if !sleep(ctx, time.Duration(try-1)*moveWait) {
-			return explained(err)
+		r, known := refusalOf(err)
+		if !known || !r.moved || try == mostMoves || !sleep(ctx, time.Duration(try-1)*moveWait) {
+			return why(ctx, err)
 		}
 	}
+}
+
+// why adds to an error what is known of it: that the caller's time was over, or what is
+// wrong with the server.
+func why(ctx context.Context, err error) error {
+	if !broken(err) || !cutShort(ctx) {
+		return explained(err)
+	}
+	if ended := ctx.Err(); ended != nil {
+		return fmt.Errorf("%w (%w)", ended, err)
+	}
+	return fmt.Errorf("%w (%w)", context.DeadlineExceeded, err)
 }
 
 // report learns from the outcome of a command, or of an attempt to connect. What

@@ -105,7 +105,7 @@ func (d *delays) look(ctx context.Context, key string) (due []string, wait time.
 	if err != nil {
 		return nil, 0, err
 	}
-	now, _ := strconv.ParseInt(textOf(at(reply, 0)), 10, 64)
+	now, _ := strconv.ParseInt(textOf(nth(reply, 0)), 10, 64)
 	for i := 1; i+1 < len(reply); i += 2 {
 		when, err := strconv.ParseFloat(textOf(reply[i+1]), 64)
 		if err != nil {
@@ -133,7 +133,7 @@ func (d *delays) moveDue(ctx context.Context, queues []string) error {
 		return err
 	}
 	for i, v := range reply {
-		if ghosts := numberOf(at(listOf(v), 1)); ghosts > 0 {
+		if ghosts := numberOf(nth(listOf(v), 1)); ghosts > 0 {
 			s.heldGhosts(queues[i], ghosts)
 		}
 	}

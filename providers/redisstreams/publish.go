@@ -3,10 +3,7 @@ package redisstreams
 import (
 	"context"
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/redis/go-redis/v9"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -29,17 +26,20 @@ func (s *store) Publish(ctx context.Context, jobs []provider.Job, opts provider.
 }
 
 // putJobs makes entries of jobs and puts them where they belong.
-func (s *store) putJobs(ctx context.Context, jobs []provider.Job, make func(*provider.Job) (*entry, error)) []provider.Stored {
-	results := newResults(jobs)
-	if !s.calls.enter() {
-		return refuseAll(results, provider.ErrClosed)
+func (s *store) putJobs(ctx context.Context, jobs []provider.Job, entryOf func(*provider.Job) (*entry, error)) []provider.Stored {
+	results := make([]provider.Stored, len(jobs))
+	open := s.calls.enter()
+	if open {
+		defer s.calls.leave()
 	}
-	defer s.calls.leave()
-	entries := newEntries(len(jobs))
+	entries := make([]*entry, 0, len(jobs))
 	for i := range jobs {
-		e, err := make(&jobs[i])
+		e, err := entryOf(&jobs[i])
+		if !open {
+			err = provider.ErrClosed
+		}
 		if err != nil {
-			results[i].Err = err
+			results[i] = provider.Stored{ID: jobs[i].ID, Outcome: provider.OutcomeRefused, Err: err}
 			continue
 		}
 		e.at = i
@@ -48,24 +48,6 @@ func (s *store) putJobs(ctx context.Context, jobs []provider.Job, make func(*pro
 	s.put(ctx, entries)
 	for _, e := range entries {
 		results[e.at] = e.stored
-	}
-	return results
-}
-
-func newEntries(n int) []*entry { return make([]*entry, 0, n) }
-
-// newResults refuses all jobs, until there is better news.
-func newResults(jobs []provider.Job) []provider.Stored {
-	results := make([]provider.Stored, len(jobs))
-	for i := range jobs {
-		results[i] = provider.Stored{ID: jobs[i].ID, Outcome: provider.OutcomeRefused}
-	}
-	return results
-}
-
-func refuseAll(results []provider.Stored, why error) []provider.Stored {
-	for i := range results {
-		results[i].Err = why
 	}
 	return results
 }
@@ -106,23 +88,28 @@ func (s *store) putOnce(ctx context.Context, entries []*entry) {
 		}
 		return
 	}
-	all := false
-	if s.keys.tags == TagNamespace {
-		at := s.slots.of(s, s.keys.whole)
-		at.puts.add(ctx, entries)
-		all = c.wait(ctx, func() { at.leave(c, ctx.Err()) })
-	} else {
-		all = s.putApart(ctx, c, entries)
+	if s.keys.tags == TagQueue {
+		s.putApart(ctx, c, entries)
+		return
 	}
+	at := s.slots.of(s, s.keys.whole)
+	at.puts.add(ctx, entries)
+	if !c.wait(ctx, func() { at.leave(c, ctx.Err()) }) {
+		unanswered(entries, ctx.Err())
+	}
+}
+
+// unanswered says of entries that their caller has left what is known of them.
+func unanswered(entries []*entry, why error) {
 	for _, e := range entries {
-		if !all && e.stored.Outcome == provider.OutcomeUnknown && e.stored.Err == nil && e.waits == nil {
-			e.stored.Err = fmt.Errorf("it may be on its way: %w", ctx.Err())
+		if e.stored.Outcome == provider.OutcomeUnknown && e.stored.Err == nil && e.waits == nil {
+			e.stored.Err = fmt.Errorf("it may be on its way: %w", why)
 		}
 	}
 }
 
 // putApart is for a call whose entries may be of several slots.
-func (s *store) putApart(ctx context.Context, c *call, entries []*entry) bool {
+func (s *store) putApart(ctx context.Context, c *call, entries []*entry) {
 	parts := make(map[*slot][]*entry)
 	for _, e := range entries {
 		at := s.slots.of(s, s.keys.within(e.scope, e.queue))
@@ -135,186 +122,11 @@ func (s *store) putApart(ctx context.Context, c *call, entries []*entry) bool {
 			at.puts.hand(part)
 		}
 	}
-	return c.wait(ctx, func() {
+	if !c.wait(ctx, func() {
 		for at := range parts {
 			at.leave(c, ctx.Err())
 		}
-	})
-}
-
-// leave takes back what of a call is not under way.
-func (at *slot) leave(c *call, why error) {
-	for _, e := range at.puts.withdraw(func(e *entry) bool { return e.call == c }) {
-		e.leave(why)
-	}
-}
-
-// flush stores a batch in one step.
-func (at *slot) flush(ctx context.Context, batch []*entry) {
-	s := at.store
-	var problems []any
-	var err error
-	order := batch
-	switch {
-	case slices.ContainsFunc(batch, func(e *entry) bool { return !e.simple() }):
-		problems, err = s.putAny(ctx, batch)
-	case len(batch) == 1 && s.replicas.least == 0 && (!batch[0].bounded || s.bounds.isFree(batch[0].queue)):
-		err = s.putLone(ctx, batch[0])
-	default:
-		problems, order, err = s.putSimple(ctx, batch)
-	}
-	if err == nil && len(problems) == 0 {
-		s.news.accepted()
-		for _, e := range order {
-			e.answer(provider.Stored{Outcome: provider.OutcomeStored}, nil)
-		}
-		return
-	}
-	answers := make([]putAnswer, len(order))
-	for _, p := range problems {
-		list := listOf(p)
-		if i := int(numberOf(list[0])) - 1; i < len(answers) {
-			answers[i] = putProblem(textOf(list[1]), textOf(list[2]))
-		}
-	}
-	s.putKnown(err, answers)
-	for i, e := range order {
-		e.answer(answers[i].stored, answers[i].waits)
-	}
-}
-
-// putLone stores one ready job, of a queue that has no bound. A script would cost Redis
-// half as much again.
-func (s *store) putLone(ctx context.Context, e *entry) error {
-	if err := s.register(ctx, e.queue); err != nil {
-		return err
-	}
-	stream := s.keys.home(scope{}, e.queue).stream
-	s.link.point("add begins")
-	err := s.link.to(ctx, stream, func(server *redis.Client) error {
-		return server.Do(ctx, "XADD", stream, "*", field, e.body).Err()
-	})
-	if err == nil {
-		s.link.point("add is done")
-	}
-	return err
-}
-
-// putAny stores entries of all kinds.
-func (s *store) putAny(ctx context.Context, batch []*entry) ([]any, error) {
-	var r request
-	for _, e := range batch {
-		r.home(s.keys, e.scope, e.queue)
-	}
-	if err := s.register(ctx, r.own()...); err != nil {
-		return nil, err
-	}
-	r.args = make([]any, 0, 1+len(r.names)+9*len(batch))
-	r.sayHomes()
-	for _, e := range batch {
-		r.sayJob(s.keys, e)
-	}
-	return s.link.runSafely(ctx, s.replicas, &s.scripts.put, r.keys, r.args...)
-}
-
-// shelf is where entries go together that are nothing but ready.
-type shelf struct {
-	queue   string
-	bounded bool
-}
-
-// putSimple stores entries that are nothing but ready, and returns them in the order in
-// which the script numbers them.
-func (s *store) putSimple(ctx context.Context, batch []*entry) ([]any, []*entry, error) {
-	r, order := s.simpleRequest(batch)
-	if err := s.register(ctx, r.names...); err != nil {
-		return nil, order, err
-	}
-	reply, err := s.link.runSafely(ctx, s.replicas, &s.scripts.add, r.keys, r.args...)
-	if len(reply) == 2 {
-		s.bounds.learn(r.names, listOf(reply[1]))
-	}
-	return listOf(at(reply, 0)), order, err
-}
-
-func (s *store) simpleRequest(batch []*entry) (*request, []*entry) {
-	r := &request{args: make([]any, 0, 2+len(batch))}
-	at := batch[0].shelf()
-	if !slices.ContainsFunc(batch, func(e *entry) bool { return e.shelf() != at }) {
-		r.sayShelf(s.keys, at, batch)
-		return r, batch
-	}
-	order := make([]*entry, 0, len(batch))
-	for left := batch; len(left) > 0; {
-		at := left[0].shelf()
-		first := len(order)
-		rest := make([]*entry, 0, len(left))
-		for _, e := range left {
-			if e.shelf() == at {
-				order = append(order, e)
-			} else {
-				rest = append(rest, e)
-			}
-		}
-		r.sayShelf(s.keys, at, order[first:])
-		left = rest
-	}
-	return r, order
-}
-
-// sayShelf adds the entries of a shelf, as add.lua reads them.
-func (r *request) sayShelf(k *keyring, at shelf, entries []*entry) {
-	h := k.home(scope{}, at.queue)
-	r.keys = append(r.keys, h.stream, h.bound, h.held)
-	r.names = append(r.names, at.queue)
-	kind := "r"
-	if at.bounded {
-		kind = "b"
-	}
-	r.say(kind, digits(len(entries)))
-	for _, e := range entries {
-		r.say(e.body)
-	}
-}
-
-// putAnswer is what became of an entry of a batch.
-type putAnswer struct {
-	stored provider.Stored // OutcomeUnknown: nothing was said about it
-	waits  error
-}
-
-// putProblem reads what the script says of an entry that it did not store.
-func putProblem(word, why string) putAnswer {
-	refused := provider.Stored{Outcome: provider.OutcomeRefused}
-	switch word {
-	case "full":
-		return putAnswer{refused, provider.ErrQueueFull}
-	case "pending":
-		return putAnswer{refused, provider.ErrDedupePending}
-	case "duplicate":
-		return putAnswer{provider.Stored{Outcome: provider.OutcomeDuplicate, Holder: why}, nil}
-	}
-	refused.Err = explained(saidError(why))
-	return putAnswer{refused, nil}
-}
-
-// putKnown completes the answers by how the script ended as a whole.
-func (s *store) putKnown(err error, answers []putAnswer) {
-	rest := provider.Stored{Outcome: provider.OutcomeStored}
-	switch r, known := refusalOf(err); {
-	case err == nil:
-		s.news.accepted()
-	case unknown(err):
-		rest = provider.Stored{Outcome: provider.OutcomeUnknown, Err: err}
-	default:
-		rest = provider.Stored{Outcome: provider.OutcomeRefused, Err: err}
-		if known && r.blocked {
-			s.news.refused(err)
-		}
-	}
-	for i := range answers {
-		if a := &answers[i]; a.stored.Outcome == provider.OutcomeUnknown {
-			a.stored = rest
-		}
+	}) {
+		unanswered(entries, ctx.Err())
 	}
 }

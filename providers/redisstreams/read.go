@@ -84,7 +84,7 @@ func (d *desk) read(ctx context.Context, lanes []*lane, most int, w wishes) ([]*
 	}
 	if w.places {
 		for i, l := range lanes {
-			l.last = textOf(at(listOf(reply[6]), i))
+			l.last = textOf(nth(listOf(reply[6]), i))
 		}
 	}
 	return d.unpack(ctx, now, lanes, reply), nil
@@ -100,8 +100,8 @@ func flag(is bool) string {
 // unpack makes deliveries of what the script returned.
 func (d *desk) unpack(ctx context.Context, asked time.Time, lanes []*lane, reply []any) []*delivery {
 	for i, l := range lanes {
-		l.generation = textOf(at(listOf(reply[0]), i))
-		if ghosts := numberOf(at(listOf(reply[3]), i)); ghosts > 0 {
+		l.generation = textOf(nth(listOf(reply[0]), i))
+		if ghosts := numberOf(nth(listOf(reply[3]), i)); ghosts > 0 {
 			d.tell(provider.Ghost, l, ghosts, "entries that a dead worker had are not in the stream any more, and were acknowledged")
 		}
 	}
@@ -142,7 +142,7 @@ type oddEntry struct {
 func (u *unpacking) addNew(l *lane, entries []any) {
 	for _, v := range entries {
 		entry := listOf(v)
-		u.add(l, textOf(at(entry, 0)), 1, 0, listOf(at(entry, 1)))
+		u.add(l, textOf(nth(entry, 0)), 1, 0, listOf(nth(entry, 1)))
 	}
 }
 
@@ -229,8 +229,8 @@ func (d *desk) block(ctx context.Context, lanes []*lane, each int, wait time.Dur
 	for _, v := range reply {
 		stream := listOf(v)
 		for _, l := range lanes {
-			if l.home.stream == textOf(at(stream, 0)) {
-				u.addNew(l, listOf(at(stream, 1)))
+			if l.home.stream == textOf(nth(stream, 0)) {
+				u.addNew(l, listOf(nth(stream, 1)))
 			}
 		}
 	}

@@ -92,7 +92,7 @@ func (l *letters) replay(ctx context.Context, a address) (provider.Stored, error
 	if err != nil {
 		return failed(job.ID, err), err
 	}
-	switch holder := textOf(at(reply, 1)); textOf(at(reply, 0)) {
+	switch holder := textOf(nth(reply, 1)); textOf(nth(reply, 0)) {
 	case "stored":
 		return provider.Stored{ID: job.ID, Outcome: provider.OutcomeStored}, nil
 	case "duplicate":
@@ -153,7 +153,7 @@ func (l *letters) discard(ctx context.Context, queue string, addresses []string,
 		return err
 	}
 	for n, i := range part {
-		body := textOf(at(reply, n))
+		body := textOf(nth(reply, n))
 		if body == "" {
 			continue
 		}

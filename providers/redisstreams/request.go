@@ -103,7 +103,7 @@ func numberOf(v any) int64 {
 }
 
 // at returns an element of a list, or nil.
-func at(list []any, i int) any {
+func nth(list []any, i int) any {
 	if i < len(list) {
 		return list[i]
 	}

@@ -28,7 +28,7 @@ func (d *desk) strays(ctx context.Context, now time.Time, most int) ([]*delivery
 	}
 	var u unpacking // whose leases may have begun long ago
 	for i, l := range d.lanes {
-		if err := d.adopt(ctx, l, listOf(at(reply, i)), most-len(u.list), &u); err != nil {
+		if err := d.adopt(ctx, l, listOf(nth(reply, i)), most-len(u.list), &u); err != nil {
 			return d.finish(ctx, &u), err
 		}
 	}

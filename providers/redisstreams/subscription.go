@@ -67,8 +67,7 @@ func (s *store) Subscribe(ctx context.Context, opts provider.SubscribeOptions) (
 		if err == nil {
 			break
 		}
-		var setup *Error
-		if !broken(err) && !errors.As(err, &setup) || !sleep(ctx, rest) {
+		if !passes(err) || !sleep(ctx, rest) {
 			sub.end()
 			return nil, fmt.Errorf("subscribing: %w", err)
 		}
@@ -157,15 +156,18 @@ func (s *subscription) Receive(ctx context.Context, names []string, most int) ([
 	for rest := firstRest; within.Err() == nil; {
 		deliveries, err := s.receive(within, parts, min(most, mostPieces))
 		s.heard(within, err)
-		if len(deliveries) > 0 {
-			return s.started(deliveries), nil
-		}
-		if err != nil {
+		switch {
+		case len(deliveries) > 0 && s.ended.Err() != nil:
+			s.giveBack(ctx, deliveries)
+			return nil, provider.ErrClosed
+		case len(deliveries) > 0:
+			return started(deliveries), nil
+		case err != nil:
 			sleep(within, rest)
 			rest = min(2*rest, lastRest)
-			continue
+		default:
+			rest = firstRest
 		}
-		rest = firstRest
 	}
 	if err := ctx.Err(); err != nil {
 		return nil, err
@@ -173,8 +175,23 @@ func (s *subscription) Receive(ctx context.Context, names []string, most int) ([
 	return nil, provider.ErrClosed
 }
 
-// started returns deliveries to the caller.
-func (s *subscription) started(list []*delivery) []provider.Delivery {
+// givingBack is how long what came too late may take to be given back.
+const givingBack = time.Second
+
+// giveBack releases what was taken while the subscription ended, and is not started.
+// Close waits for it.
+func (s *subscription) giveBack(ctx context.Context, list []*delivery) {
+	apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), givingBack)
+	defer cancel()
+	var all sync.WaitGroup
+	for _, d := range list {
+		all.Go(func() { _ = d.Release(apart) }) // or its lease ends
+	}
+	all.Wait()
+}
+
+// started are deliveries for the caller.
+func started(list []*delivery) []provider.Delivery {
 	deliveries := make([]provider.Delivery, len(list))
 	for i, d := range list {
 		deliveries[i] = d

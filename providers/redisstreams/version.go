@@ -2,6 +2,7 @@ package redisstreams
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strconv"
 	"strings"
@@ -28,14 +29,16 @@ func (s *store) inspect(ctx context.Context) error {
 		}
 		return nil
 	})
-	if err != nil {
-		refused, known := refusalOf(err)
-		if broken(err) || known && refused.blocked {
-			return err
-		}
-		// A server may keep this from its users.
+	if keepsInfo(err) {
 		s.degraded("its version, persistence and eviction cannot be seen, and may not be as they should", err)
 		return nil
+	}
+	if err != nil {
+		var known *Error
+		if errors.As(err, &known) {
+			return err
+		}
+		return unreachable(err) // ctx ended
 	}
 	if err := checkVersion(info["redis_version"]); err != nil {
 		return err
@@ -44,6 +47,13 @@ func (s *store) inspect(ctx context.Context) error {
 		s.degraded(w, nil)
 	}
 	return nil
+}
+
+// keepsInfo reports whether a server keeps INFO from its users, as some that are managed
+// by others do.
+func keepsInfo(err error) bool {
+	r, known := refusalOf(err)
+	return err != nil && !broken(err) && (!known || r.word == "NOPERM")
 }
 
 func (s *store) degraded(message string, err error) {

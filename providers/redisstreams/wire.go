@@ -67,7 +67,7 @@ func (w *wire) use(ctx context.Context, blocks bool, do func(ctx context.Context
 	if r, known := refusalOf(err); broken(err) || known && r.moved {
 		w.shut()
 	}
-	return explained(err)
+	return why(ctx, err)
 }
 
 func (w *wire) interruptible(ctx context.Context, blocks bool, do func(ctx context.Context, conn *redis.Conn) error) error {
