@@ -47,7 +47,10 @@
 //
 //	[{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 2000}]}].
 //
-// makes it two. In production, lent delays are recommended:
+// makes it two. On a machine with two busy cores, jobs of 1 to 90 seconds came at most
+// 0.4 seconds late, the last of 2,000 with mixed delays of up to 5 seconds 0.7 seconds;
+// but of 20,000 at once half came more than 6 seconds late, and one in a hundred more
+// than 13. In production, lent delays are recommended:
 //
 //	r, err := redisstreams.Open(ctx, redisstreams.Config{})
 //	p.Delays, p.Claims = r.Lend("rabbitmq-shop")
@@ -107,6 +110,14 @@
 // all letters of a queue and give back those that stay, one caller at a time; they take
 // the longer the more there are, and lose none if they are cut off. A replay that is cut
 // off between storing the copy and removing the letter leaves both, with one id.
+//
+// # Versions
+//
+// The same code and the same queues serve 3.10 to 4.3; the tests run with 3.10.8, and ran
+// with 4.3.6. From 4.0 on, queues have a delivery limit of 20 where none is set: ours is
+// set. In 4.3 only the death of a worker counts as a return, and a message that is given
+// back does not; nothing here depends on the difference. A job's record is at most 15 MB,
+// because 4.0 refuses messages above 16.
 //
 // # Clusters
 //

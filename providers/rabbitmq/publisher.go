@@ -40,6 +40,7 @@ type outlet struct {
 	window chan struct{} // has one for each message that is not confirmed
 	turn   chan struct{} // who has its one writes
 	gone   chan struct{} // closed when the channel has ended
+	why    error         // read after gone
 	sent   uint64        // guarded by turn
 
 	some    atomic.Bool // something was returned
@@ -115,7 +116,7 @@ func (p *publisher) open(conn *connection) (*outlet, error) {
 		}
 	})
 	p.late.Go(func() {
-		<-ends
+		o.why = reason(<-ends)
 		close(o.gone)
 	})
 	return o, nil
@@ -327,7 +328,8 @@ func (m *parcel) conclude() {
 	case m.confirm.Acked():
 		m.outcome, m.err = provider.OutcomeStored, nil
 	case m.outlet.ch.IsClosed():
-		m.outcome, m.err = provider.OutcomeUnknown, unconfirmed()
+		<-m.outlet.gone
+		m.outcome, m.err = provider.OutcomeUnknown, unconfirmed(m.outlet.why)
 	default:
 		m.outcome, m.again = provider.OutcomeRefused, true
 		m.err = &Error{Problem: "the broker refused it (nack)", Remedy: "the queue is full by a policy, or has no majority of its replicas"}
@@ -335,8 +337,8 @@ func (m *parcel) conclude() {
 }
 
 // unconfirmed is why it is not known what became of a job.
-func unconfirmed() error {
-	return &Error{Problem: "the connection was lost before the broker confirmed", Remedy: "the same id may be tried again"}
+func unconfirmed(why error) error {
+	return &Error{Problem: "the channel ended before the broker confirmed", Remedy: "the same id may be tried again", Err: why}
 }
 
 // deliver sends parcels, and returns when it is known of each what became of it, or

@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
+	"strings"
 	"sync"
 	"testing"
 
@@ -112,7 +114,6 @@ func TestDeathBetweenACopyAndTheEnd(t *testing.T) {
 			for i := range often(1, 50) {
 				b := sharedBroker(t)
 				heir, _ := b.open()
-				b.in.hook = nil
 				dying := b.dying("carried")
 				publish(t, heir, aJob(fmt.Sprint("job-", i), "work"))
 				d := receive(t, subscribe(t, dying, options(1, "work")), 1)[0]
@@ -145,4 +146,62 @@ func (b *broker) dying(point string) *store {
 	}
 	s, _ = b.open()
 	return s
+}
+
+// A replay that is cut off when the copy is stored leaves both, and the letter can be
+// replayed or discarded again.
+func TestDeathBetweenAReplayAndItsEnd(t *testing.T) {
+	t.Parallel()
+	for range often(1, 50) {
+		b := sharedBroker(t)
+		heir, _ := b.open()
+		publish(t, heir, aJob("job", "work"))
+		sub := subscribe(t, heir, options(2, "work"))
+		if err := receive(t, sub, 1)[0].DeadLetter(t.Context(), provider.Failure{Class: provider.ClassPermanent}); err != nil {
+			t.Fatal(err)
+		}
+		list := func() []provider.DeadLetter {
+			letters, _, err := heir.provider.Dead.List(t.Context(), provider.DeadFilter{}, "")
+			if err != nil || len(letters) != 1 {
+				t.Fatalf("%d dead letters, %v; want 1", len(letters), err)
+			}
+			return letters
+		}
+		address := list()[0].Address
+		if _, err := b.dying("replayed").provider.Dead.Replay(t.Context(), address); err == nil {
+			t.Error("a replay whose process died has no error")
+		}
+		if d := receive(t, sub, 1)[0]; d.job.ID != "job" || d.job.Counters.Replays != 1 {
+			t.Errorf("%s came, with %+v; want the replayed job", d.job.ID, d.job.Counters)
+		} else {
+			ack(t, d)
+		}
+		if again := list()[0].Address; again != address {
+			t.Errorf("the letter is now at %s, and was at %s", again, address)
+		}
+		stored, err := heir.provider.Dead.Discard(t.Context(), address)
+		if err != nil || stored[0].Outcome != provider.OutcomeStored {
+			t.Errorf("discard: %+v, %v", stored, err)
+		}
+	}
+}
+
+// Whoever may not write learns why, and not only that it is not known.
+func TestAUserWhoMayNotPublishIsTold(t *testing.T) {
+	t.Parallel()
+	b := sharedBroker(t)
+	user := "u" + b.vhost
+	ask(t, http.MethodPut, b.server, "users/"+user, `{"password":"p","tags":""}`)
+	t.Cleanup(func() { ask(t, http.MethodDelete, b.server, "users/"+user, "") })
+	ask(t, http.MethodPut, b.server, "permissions/"+b.vhost+"/"+user, `{"configure":".*","write":"^backstage","read":".*"}`)
+	b.cfg.URL = strings.Replace(b.cfg.URL, "guest:guest", user+":p", 1)
+	s, _ := b.open()
+	stored := s.Publish(t.Context(), someJobs(1, "work"), provider.PublishOptions{})[0]
+	if stored.Outcome == provider.OutcomeStored || stored.Err == nil || !strings.Contains(stored.Err.Error(), "amq.default") {
+		t.Errorf("a job of a user who may not write to the default exchange: %s, %v", stored.Outcome, stored.Err)
+	}
+	b.cfg.URL = strings.Replace(b.cfg.URL, ":p@", ":wrong@", 1)
+	if _, err := Open(t.Context(), b.cfg); err == nil || !strings.Contains(err.Error(), "password") {
+		t.Errorf("a wrong password: %v", err)
+	}
 }

@@ -166,6 +166,7 @@ func publishRaw(t testing.TB, server, vhost, queue string, b []byte) error {
 }
 
 func TestProvider(t *testing.T) {
+	t.Parallel()
 	if testing.Short() {
 		t.Skip("it waits for real leases")
 	}
@@ -176,6 +177,7 @@ func TestProvider(t *testing.T) {
 // TestProviderWithRedis is the suite's second round with Redis as the lender, which
 // users have.
 func TestProviderWithRedis(t *testing.T) {
+	t.Parallel()
 	if testing.Short() || !soaks() {
 		t.Skip("one of the long forms: BACKSTAGE_SOAK=1")
 	}
