@@ -10,7 +10,8 @@ import (
 // is looked at now and then all the same: a command that was held up on its way may be
 // done long after it was given up.
 func (d *desk) strays(ctx context.Context, now time.Time, most int) ([]*delivery, error) {
-	if now.Before(d.straysAt) && !(now.Before(d.suspects) && !now.Before(d.lookAt)) {
+	due := !now.Before(d.straysAt) || now.Before(d.suspects) && d.looks()
+	if !due {
 		return nil, nil
 	}
 	d.straysAt = now.Add(strayEvery)

@@ -58,14 +58,17 @@ local function handOff(r)
       end
     end
   end
-  if r.claim then
-    free(r.claim, r.job)
-  end
   for _, j in ipairs(r.next) do
+    if j.claim and j.claim == r.claim then
+      free(r.claim, r.job) -- for this next job
+    end
     local word, why = store(j)
     if word and word ~= 'duplicate' then
       return word, why
     end
+  end
+  if r.claim then
+    free(r.claim, r.job)
   end
 end
 
@@ -100,8 +103,7 @@ local function finish(lane, r)
   end
 end
 
--- remove takes entries out of the stream, release gives them to nobody: the next worker
--- takes them, and does not count what their runs were.
+-- remove takes entries out of the stream.
 local function remove(lane, ids)
   redis.call('XACK', lane.home.stream, group, unpack(ids))
   redis.call('XDEL', lane.home.stream, unpack(ids))
@@ -109,12 +111,14 @@ local function remove(lane, ids)
     redis.call('HDEL', lane.released, unpack(ids))
   end
 end
+
+-- release gives entries to nobody: the next worker takes them, and does not count what
+-- their runs were.
 local function release(lane, ids)
-  for _, id in ipairs(ids) do
+  ids[#ids + 1] = 'JUSTID' -- the number of deliveries stays: it never falls, or old runs would pass the fence
+  for _, id in ipairs(redis.call('XCLAIM', lane.home.stream, group, parked, 0, unpack(ids))) do
     redis.call('HINCRBY', lane.released, id, 1)
   end
-  ids[#ids + 1] = 'JUSTID' -- the number of deliveries stays: it never falls, or old runs would pass the fence
-  redis.call('XCLAIM', lane.home.stream, group, parked, 0, unpack(ids))
   redis.call('HDEL', lane.looked, lane.home.name) -- whoever looks next finds them
 end
 
