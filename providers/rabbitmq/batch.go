@@ -2,6 +2,7 @@ package rabbitmq
 
 import (
 	"context"
+	"runtime"
 	"sync"
 )
 
@@ -31,7 +32,7 @@ func (b *batcher[T]) add(one T) {
 
 func (b *batcher[T]) run() {
 	for {
-		gather()
+		runtime.Gosched() // so that those who are about to add something are in this batch
 		batch := b.next()
 		if batch == nil {
 			return

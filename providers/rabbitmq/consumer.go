@@ -3,7 +3,6 @@ package rabbitmq
 import (
 	"context"
 	"fmt"
-	"runtime"
 	"sync"
 
 	amqp "github.com/rabbitmq/amqp091-go"
@@ -159,6 +158,3 @@ func (c *consumer) call(do func()) {
 	defer c.calls.Unlock()
 	do()
 }
-
-// gather lets others add what they have to the next batch.
-func gather() { runtime.Gosched() }
