@@ -62,7 +62,7 @@ type producer struct {
 
 // String says what became of the orders.
 func (p *producer) String() string {
-	return fmt.Sprintf(`"buy" was pressed %d times: %d orders accepted, %d presses were duplicates; tried again %d times, %d of them after an unknown outcome`,
+	return fmt.Sprintf(`"buy" was pressed %d times: %d orders accepted, %d were duplicates; tried again %d times, %d of them after an unknown outcome`,
 		p.accepted+p.duplicates, p.accepted, p.duplicates, p.again, p.unknown)
 }
 

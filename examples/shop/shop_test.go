@@ -83,9 +83,9 @@ func TestOrdersThatAreEnqueuedAgainAreDuplicates(t *testing.T) {
 			t.Errorf("produce %s: %v\n%s\nwant %q", args, err, out, want)
 		}
 	}
-	produce("pressed 52 times: 50 orders accepted, 2 presses were duplicates", "-orders", "50")
-	produce("pressed 52 times: 0 orders accepted, 52 presses were duplicates", "-orders", "50", "-first", "1")
-	produce("pressed 26 times: 25 orders accepted, 1 presses were duplicates", "-orders", "25")
+	produce("pressed 52 times: 50 orders accepted, 2 were duplicates", "-orders", "50")
+	produce("pressed 52 times: 0 orders accepted, 52 were duplicates", "-orders", "50", "-first", "1")
+	produce("pressed 26 times: 25 orders accepted, 1 were duplicates", "-orders", "25")
 	out, err := shopCommand(t, "report", "-data", data)
 	if err != nil {
 		t.Errorf("report: %v", err)

@@ -80,7 +80,7 @@ func (c Config) checked() (Config, error) {
 	for _, u := range c.urls() {
 		uri, err := amqp.ParseURI(u)
 		if err != nil {
-			return c, setupError("the URL is not understood: "+err.Error(), "write amqp://user:password@host:5672/vhost")
+			return c, setupError("the URL is not understood", "write amqp://user:password@host:5672/vhost, with special characters escaped") // err would show the password
 		}
 		if uri.Heartbeat != (amqp.URI{}).Heartbeat {
 			return c, setupError("the URL sets a heartbeat", "remove it: the heartbeat follows from the worker's lease")

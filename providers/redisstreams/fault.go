@@ -19,7 +19,11 @@ type Error struct {
 
 // Error returns all of it in one line.
 func (e *Error) Error() string {
-	return "redis: " + e.Problem + " (" + e.Err.Error() + "); " + e.Remedy
+	said := ""
+	if e.Err != nil {
+		said = " (" + e.Err.Error() + ")"
+	}
+	return "redis: " + e.Problem + said + "; " + e.Remedy
 }
 
 // Unwrap returns what Redis or the connection said.

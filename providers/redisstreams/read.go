@@ -181,10 +181,13 @@ func (d *desk) finish(ctx context.Context, u *unpacking) []*delivery {
 	for _, run := range u.list {
 		run.lane.knows(run)
 	}
-	buried := true
 	for _, odd := range u.odd {
 		odd.delivery.lane.knows(odd.delivery)
-		buried = buried && d.bury(ctx, odd)
+	}
+	for _, odd := range u.odd {
+		if !d.bury(ctx, odd) {
+			break // nor would the others be: jobs that start now must not wait for each of them
+		}
 	}
 	return u.list
 }
