@@ -30,8 +30,8 @@ type lane struct {
 // errConsumer is why nothing is heard while a consumer is being made.
 var errConsumer = errors.New("its consumer is being made")
 
-// run consumes until the subscription is closed. What becomes of the first attempt is
-// sent to first.
+// run consumes until the subscription is closed. When it has begun, or cannot, first is
+// told; a broker that is busy may need several attempts.
 func (l *lane) run(first chan<- error) {
 	for wait := firstWait; ; {
 		conn, err := l.sub.link.up(l.sub.closing)
@@ -39,11 +39,11 @@ func (l *lane) run(first chan<- error) {
 			return
 		}
 		c, deliveries, err := l.consume(conn)
-		if first != nil {
+		l.set(c, err)
+		if first != nil && (err == nil || final(err) || codeOf(err) == amqp.PreconditionFailed) {
 			first <- err
 			first = nil
 		}
-		l.set(c, err)
 		if err == nil {
 			wait = firstWait
 			l.pump(c, deliveries)
