@@ -25,8 +25,8 @@
 // How much a confirmed job is worth is a setting of the server:
 //
 //	appendonly yes, appendfsync always    it survives a power cut
-//	appendonly yes, appendfsync everysec  a power cut may take the last second; the death
-//	                                      of the process alone takes nothing
+//	appendonly yes, appendfsync everysec  a power cut may take the last second; so may the
+//	                                      death of Redis alone, while its disk is slow
 //	appendonly no                         when Redis stops, all since its last snapshot is
 //	                                      gone
 //

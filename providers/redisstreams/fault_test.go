@@ -84,10 +84,10 @@ func TestPauseDuringSettlement(t *testing.T) {
 }
 
 // TestRestart kills Redis in the middle of work, and starts it again with what its
-// append-only file has.
+// append-only file has: everything that was confirmed.
 func TestRestart(t *testing.T) {
 	t.Parallel()
-	server := brokers.RequireRedis(t, brokers.RedisOptions{})
+	server := brokers.RequireRedis(t, durable())
 	th := theatreOn(t, server.Addr())
 	th.work = func(context.Context, string) error {
 		sleep(t.Context(), time.Duration(rand.IntN(20))*time.Millisecond)

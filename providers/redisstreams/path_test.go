@@ -240,7 +240,7 @@ func TestABlockedReadHoldsNobodyUp(t *testing.T) {
 // TestADeadWorkersJobsOutliveARestart: who had what, and since when, is on record.
 func TestADeadWorkersJobsOutliveARestart(t *testing.T) {
 	t.Parallel()
-	server := brokers.RequireRedis(t, brokers.RedisOptions{})
+	server := brokers.RequireRedis(t, durable())
 	s := openStore(t, Config{URL: "redis://" + server.Addr(), Timeout: time.Second})
 	s.stores(t, jobs(20, "")...)
 	s.worker(t, time.Second, "q").takes(t, 20)

@@ -80,6 +80,11 @@ func shared(t *testing.T, cfg Config) *store {
 	return openStore(t, cfg)
 }
 
+// durable is a server that has on its disk what it has confirmed.
+func durable() brokers.RedisOptions {
+	return brokers.RedisOptions{Args: []string{"--appendfsync", "always"}}
+}
+
 // admin is a client beside the provider, as an operator has one.
 func admin(t *testing.T, addr string) *redis.Client {
 	t.Helper()

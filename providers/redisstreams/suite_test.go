@@ -3,6 +3,7 @@ package redisstreams
 import (
 	"context"
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -107,8 +108,36 @@ func TestProvider(t *testing.T) {
 	if testing.Short() {
 		t.Skip("it waits for real leases")
 	}
-	at := "redis://" + brokers.SharedRedis(t)
-	providertest.Run(t, func(t *testing.T) providertest.Harness { return harness(at, "") })
+	at := brokers.SharedRedis(t)
+	providertest.Run(t, func(t *testing.T) providertest.Harness {
+		switch {
+		case strings.Contains(t.Name(), "/outage/"):
+			return withOutage(t, at)
+		case strings.Contains(t.Name(), "/facts/confirmed"), strings.Contains(t.Name(), "/facts/carried"):
+			return withCrash(t)
+		}
+		return harness("redis://"+at, "")
+	})
+}
+
+// withOutage is a harness behind a proxy that goes silent, and lets nobody in.
+func withOutage(t *testing.T, at string) providertest.Harness {
+	proxy := brokers.StartProxy(t, at)
+	h := harness("redis://"+proxy.Addr(), "")
+	h.Outage = func() (func(), error) {
+		proxy.Blackhole()
+		proxy.Cut()
+		return proxy.Resume, nil
+	}
+	return h
+}
+
+// withCrash is a harness on a server of its own, which may be killed.
+func withCrash(t *testing.T) providertest.Harness {
+	server := brokers.RequireRedis(t, durable())
+	h := harness("redis://"+server.Addr(), "")
+	h.Crash = func() error { return errors.Join(server.Kill(), server.Restart(t.Context())) }
+	return h
 }
 
 func TestProviderOnACluster(t *testing.T) {
