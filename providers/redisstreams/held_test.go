@@ -30,6 +30,9 @@ func TestReservationsOfAKeyTakeTurns(t *testing.T) {
 	reserve := func(want ...string) reservation {
 		t.Helper()
 		r, odd, err := d.reserve(t.Context(), []string{"q"})
+		for err == nil && len(want) > 0 && len(r.jobs) == 0 && t.Context().Err() == nil {
+			r, odd, err = d.reserve(t.Context(), []string{"q"}) // due are they with the next millisecond
+		}
 		if err != nil || len(odd) > 0 {
 			t.Fatal(err, odd)
 		}
