@@ -11,8 +11,12 @@ import (
 // step is under way is in the next one; nothing waits for company. A call that finds
 // nobody at work does its own step, without a hand-over; those that came meanwhile are
 // somebody else's to do. Nobody runs while there is nothing to do.
+//
+// Where enough waits a second step begins beside the first, so that Redis has work
+// while this process reads its answers. With more steps than two, or smaller ones, each
+// job's share of the round trips costs more than the waiting.
 type batcher[T any] struct {
-	// flush does a batch. It is called by one goroutine at a time.
+	// flush does a batch. It is called by up to mostSteps goroutines at a time.
 	flush func(ctx context.Context, batch []T)
 	// weigh returns the bytes of one.
 	weigh func(T) int
@@ -20,7 +24,7 @@ type batcher[T any] struct {
 	mu      sync.Mutex
 	waiting []T
 	spare   []T // of an earlier batch, for the next
-	running bool
+	running int
 	idle    chan struct{} // closed when nothing runs; nil if nobody wants to know
 }
 
@@ -31,39 +35,56 @@ const (
 	mostBytes  = 1 << 20
 )
 
+// So many steps are under way at once, and a further one begins with no fewer pieces.
+const (
+	mostSteps = 2
+	enough    = 16
+)
+
 // add puts a call's pieces into the next batches. If nothing is under way it does the
 // first of them itself, until a moment after the deadline of ctx.
 func (b *batcher[T]) add(ctx context.Context, pieces []T) {
-	if batch := b.begin(pieces); batch != nil {
-		b.flush(deadlineOf{ctx}, batch)
-		if b.done(batch) {
-			go b.run()
-		}
+	batch, first := b.begin(pieces)
+	if !first {
+		b.start(batch)
+		return
+	}
+	b.flush(deadlineOf{ctx}, batch)
+	if b.done(batch) {
+		go b.run()
 	}
 }
 
 // hand puts a call's pieces into the next batches, and leaves them to others.
 func (b *batcher[T]) hand(pieces []T) {
-	if batch := b.begin(pieces); batch != nil {
-		go func() {
-			b.flush(context.Background(), batch)
-			if b.done(batch) {
-				b.run()
-			}
-		}()
-	}
+	batch, _ := b.begin(pieces)
+	b.start(batch)
 }
 
-// begin adds pieces, and returns the next batch if nobody is at work.
-func (b *batcher[T]) begin(pieces []T) []T {
+// start does a batch, if there is one, and what follows.
+func (b *batcher[T]) start(batch []T) {
+	if batch == nil {
+		return
+	}
+	go func() {
+		b.flush(context.Background(), batch)
+		if b.done(batch) {
+			b.run()
+		}
+	}()
+}
+
+// begin adds pieces, and returns the next batch if a step is to begin. The first of
+// several steps has nobody else's pieces.
+func (b *batcher[T]) begin(pieces []T) (batch []T, first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, pieces...)
-	if b.running || len(b.waiting) == 0 {
-		return nil
+	if len(b.waiting) == 0 || b.running > 0 && (b.running == mostSteps || len(b.waiting) < enough) {
+		return nil, false
 	}
-	b.running = true
-	return b.takeLocked()
+	b.running++
+	return b.takeLocked(), b.running == 1
 }
 
 // deadlineOf is a context that ends a moment after another's deadline, as a call waits
@@ -88,7 +109,9 @@ func (b *batcher[T]) run() {
 		b.mu.Lock()
 		batch := b.takeLocked()
 		b.mu.Unlock()
-		b.flush(context.Background(), batch)
+		if batch != nil {
+			b.flush(context.Background(), batch)
+		}
 		if !b.done(batch) {
 			return
 		}
@@ -99,18 +122,26 @@ func (b *batcher[T]) run() {
 func (b *batcher[T]) done(batch []T) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	clear(batch)
-	b.spare = batch[:0]
-	b.running = len(b.waiting) > 0
-	if !b.running && b.idle != nil {
+	if batch != nil {
+		clear(batch)
+		b.spare = batch[:0]
+	}
+	if len(b.waiting) > 0 {
+		return true
+	}
+	b.running--
+	if b.running == 0 && b.idle != nil {
 		close(b.idle)
 		b.idle = nil
 	}
-	return b.running
+	return false
 }
 
-// takeLocked returns the next batch, of what there is.
+// takeLocked returns the next batch, or nil if another step has taken all.
 func (b *batcher[T]) takeLocked() []T {
+	if len(b.waiting) == 0 {
+		return nil
+	}
 	n, bytes := 0, 0
 	for n < len(b.waiting) && n < mostPieces && (n == 0 || bytes < mostBytes) {
 		bytes += b.weigh(b.waiting[n])
@@ -146,7 +177,7 @@ func (b *batcher[T]) withdraw(mine func(T) bool) []T {
 // wait returns when nothing runs, or ctx ends.
 func (b *batcher[T]) wait(ctx context.Context) error {
 	b.mu.Lock()
-	if !b.running {
+	if b.running == 0 {
 		b.mu.Unlock()
 		return nil
 	}

@@ -52,6 +52,36 @@ func TestBatcherTakesWhatWaits(t *testing.T) {
 	})
 }
 
+// TestBatcherOverlaps: beside a step that is under way a second begins when enough
+// waits, and no third.
+func TestBatcherOverlaps(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var mu sync.Mutex
+		var began []string
+		start := time.Now()
+		b := batcher[int]{weigh: func(int) int { return 1 }, flush: func(_ context.Context, batch []int) {
+			mu.Lock()
+			began = append(began, fmt.Sprintf("%d at %v", len(batch), time.Since(start)))
+			mu.Unlock()
+			time.Sleep(time.Second)
+		}}
+		for range 1 + enough + 2*enough {
+			b.hand([]int{0})
+			synctest.Wait()
+		}
+		if err := b.wait(t.Context()); err != nil {
+			t.Error(err)
+		}
+		want := []string{"1 at 0s", fmt.Sprintf("%d at 0s", enough), fmt.Sprintf("%d at 1s", 2*enough)}
+		if !slices.Equal(began, want) {
+			t.Errorf("steps %v; want %v", began, want)
+		}
+		if took := time.Since(start); took != 2*time.Second {
+			t.Errorf("all steps took %v; want 2s", took)
+		}
+	})
+}
+
 // TestBatcherBounds keeps to the number and the bytes of a batch.
 func TestBatcherBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
