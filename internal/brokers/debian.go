@@ -134,6 +134,15 @@ func (d debian) obtain(ctx context.Context, say io.Writer, recipes []recipe) (ma
 	for _, r := range recipes {
 		p, err := r.find(ctx)
 		var none *MissingError
+		if errors.As(err, &none) && r.download != nil {
+			// What a package would bring may be there already.
+			var failed error
+			if p, failed = r.complete(ctx, say); failed == nil {
+				found[r.name] = p
+				continue
+			}
+			none.Tried = append(none.Tried, failed.Error())
+		}
 		if errors.As(err, &none) {
 			missing[r.name] = none
 			packages = append(packages, r.packages...)
@@ -160,7 +169,7 @@ func (d debian) obtain(ctx context.Context, say io.Writer, recipes []recipe) (ma
 			errs = append(errs, none)
 			continue
 		}
-		p, err := r.installed(ctx)
+		p, err := r.complete(ctx, say)
 		if err != nil {
 			errs = append(errs, r.missing(fmt.Errorf("after the installation: %w", err)))
 			continue

@@ -1,10 +1,10 @@
 // Package brokers starts the real servers that tests need, on loopback ports and in
 // folders of their own, and takes them down again: its own, and no others.
 //
-// A test asks for what it needs. [SharedRedis] and [SharedRabbitMQ] are servers that
-// everybody in a run uses, each in a namespace or prefix of its own. [RequireRedis],
-// [RequireRedisCluster], [RequireRedisSentinel] and [RequireRabbitMQ] give a test
-// servers that it may kill, stop and start again.
+// A test asks for what it needs. [SharedRedis], [SharedRabbitMQ] and [SharedKafka] are
+// servers that everybody in a run uses, each in a namespace or under a prefix of its own.
+// [RequireRedis], [RequireRedisCluster], [RequireRedisSentinel], [RequireRabbitMQ] and
+// [RequireKafka] give a test servers that it may kill, stop and start again.
 // Without the environment that the tool in folder run sets, such tests are skipped,
 // with a sentence that says how to get them; with it, a server that cannot be had
 // fails them. [Proxy] stands between a client and a server, and spoils connections.
@@ -15,6 +15,9 @@
 // containers, where a Docker daemon answers and the docker command has compose. Else the
 // tool, as root on Debian or Ubuntu, installs the packages, and says so; a test does not.
 // Else there is an error that says what to do. Nothing asks for a password.
+//
+// Kafka is in no package: the tool has Maven download a pinned release into the user's
+// folder for caches, where later runs find it. Java and Maven are the packages.
 //
 // The ways through Docker and apt-get are tested with stubs in the place of these
 // commands, and not with a daemon and an archive of packages.

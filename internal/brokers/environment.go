@@ -11,4 +11,6 @@ const (
 	// RabbitMQAddress is that of the RabbitMQ server. Its management API is on the next
 	// port.
 	RabbitMQAddress = "BACKSTAGE_RABBITMQ"
+	// KafkaAddress is that of the Kafka server.
+	KafkaAddress = "BACKSTAGE_KAFKA"
 )

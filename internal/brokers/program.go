@@ -3,6 +3,7 @@ package brokers
 import (
 	"context"
 	"fmt"
+	"io"
 	"os/exec"
 	"regexp"
 	"strconv"
@@ -18,8 +19,10 @@ type recipe struct {
 	// installed finds the program if it is installed and new enough.
 	installed func(ctx context.Context) (program, error)
 	packages  []string // of Debian and Ubuntu
-	image     string   // of Docker
-	command   string   // the program's name in the image
+	// download gets what is in no package, once the packages are there. Nil: nothing.
+	download func(ctx context.Context, say io.Writer) error
+	image    string // of Docker
+	command  string // the program's name in the image
 	// share starts the server that all tests of a run share.
 	share func(ctx context.Context, p program) (*Server, error)
 }
@@ -80,6 +83,16 @@ func (r recipe) find(ctx context.Context) (program, error) {
 		return program{path: r.command, image: r.image}, nil
 	}
 	return program{}, r.missing(notInstalled, noDocker)
+}
+
+// complete finds the program, and downloads before what is in no package.
+func (r recipe) complete(ctx context.Context, say io.Writer) (program, error) {
+	if r.download != nil {
+		if err := r.download(ctx, say); err != nil {
+			return program{}, err
+		}
+	}
+	return r.installed(ctx)
 }
 
 func (r recipe) missing(tried ...error) *MissingError {

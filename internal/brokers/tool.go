@@ -20,7 +20,7 @@ run [-only BROKER,…] up            starts the brokers, prints their environmen
 run down                           takes down what "up" left up`
 
 // recipes returns all brokers that there are.
-func recipes() []recipe { return []recipe{redisRecipe(), rabbitMQRecipe()} }
+func recipes() []recipe { return []recipe{redisRecipe(), rabbitMQRecipe(), kafkaRecipe()} }
 
 // Tool is the program in folder run: it starts brokers for a command, or for a
 // developer. What it has to tell goes to say; only the environment of "up" goes to out.
