@@ -38,6 +38,16 @@ func TestServersInContainersBehaveAsProcessesDo(t *testing.T) {
 	}
 }
 
+func TestKafkaInAContainerBehavesAsAProcessDoes(t *testing.T) {
+	requireProgram(t, kafkaRecipe())
+	calls := pretend(t)
+	t.Setenv("TMPDIR", t.TempDir())
+	checkKafkaCrash(t)
+	if called := read(t, calls); strings.Count(called, " down --volumes") != 1 {
+		t.Errorf("its site was not taken down once:\n%s", called)
+	}
+}
+
 func TestServerInAContainerSaysWhyItDoesNotStart(t *testing.T) {
 	requireProgram(t, redisRecipe())
 	pretend(t)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -159,10 +160,7 @@ func (p *pretender) up(name string) error {
 	for _, word := range append(s.Entrypoint, s.Command...) {
 		words = append(words, p.translated(word))
 	}
-	port := words[cmp.Or(slices.Index(words, "--tls-port"), 0)+1]
-	if i := slices.Index(words, "--port"); i > 0 && words[i+1] != "0" {
-		port = words[i+1]
-	}
+	port := p.port(s, words)
 	if _, err := strconv.Atoi(port); err != nil || !slices.Contains(p.model.Services[network].Ports, "127.0.0.1:"+port+":"+port) {
 		return fmt.Errorf("service %s: port %s is not published", name, port)
 	}
@@ -184,10 +182,27 @@ func (p *pretender) up(name string) error {
 	return record(p.dir, name, identityOf(cmd.Process.Pid))
 }
 
+// port is the one that a service listens on.
+func (p *pretender) port(s service, words []string) string {
+	for _, content := range s.Environment {
+		if listeners := regexp.MustCompile(`(?m)^listeners=PLAINTEXT://0\.0\.0\.0:(\d+)`).FindStringSubmatch(content); listeners != nil {
+			return listeners[1]
+		}
+	}
+	if i := slices.Index(words, "--port"); i > 0 && words[i+1] != "0" {
+		return words[i+1]
+	}
+	return words[cmp.Or(slices.Index(words, "--tls-port"), 0)+1]
+}
+
 // translated is a word as the process sees it that stands for a container: with folders
-// that nobody else has, and on the address that is published.
+// that nobody else has, with jars that are here, and on the address that is published.
 func (p *pretender) translated(word string) string {
-	return strings.NewReplacer("$$", "$", inside, filepath.Join(p.dir, "inside"), "0.0.0.0", "127.0.0.1").Replace(word)
+	jars, err := kafkaJars()
+	if err != nil {
+		jars = err.Error()
+	}
+	return strings.NewReplacer("$$", "$", inside, filepath.Join(p.dir, "inside"), kafkaJarsInImage, jars, "0.0.0.0", "127.0.0.1").Replace(word)
 }
 
 func (p *pretender) end(name string, how func(int) error) error {
