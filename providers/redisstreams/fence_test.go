@@ -76,6 +76,84 @@ func TestTheFence(t *testing.T) {
 	}
 }
 
+// TestWhatRedisForgot is a server that died, or failed over, and is back without the
+// last second: it gives out again what is running. Nothing but the consumer tells the
+// two runs apart.
+func TestWhatRedisForgot(t *testing.T) {
+	t.Parallel()
+	s := shared(t, Config{})
+	s.stores(t, job("a"))
+	old := s.worker(t, time.Minute, "q").takes(t, 1)[0].(*delivery)
+	stream, operator := s.keys.home(scope{}, "q").stream, s.admin(t)
+	if err := errors.Join(operator.XAck(t.Context(), stream, group, old.id).Err(),
+		operator.XGroupSetID(t.Context(), stream, group, "0").Err()); err != nil {
+		t.Fatal(err)
+	}
+	heir := s.worker(t, time.Minute, "q")
+	fresh := heir.takes(t, 1)[0].(*delivery)
+	if fresh.id != old.id || fresh.deliveries != old.deliveries {
+		t.Fatalf("the second run is %s for the %d. time; want %s for the %d.", fresh.id, fresh.deliveries, old.id, old.deliveries)
+	}
+	if err := old.Ack(t.Context(), nil); !errors.Is(err, provider.ErrLeaseLost) {
+		t.Errorf("ack of the run that was forgotten: %v; want the lease lost", err)
+	}
+	if err := heir.Extend(t.Context(), []provider.Delivery{fresh})[0]; err != nil {
+		t.Errorf("heartbeat of the second run: %v", err)
+	}
+	ack(t, fresh)
+	empty(t, s, "q")
+}
+
+// TestAnIDThatIsGivenTwice is the same with a clock that is behind: the new master gives
+// an entry that it has forgotten to another job, which nobody has read yet.
+func TestAnIDThatIsGivenTwice(t *testing.T) {
+	t.Parallel()
+	s := shared(t, Config{})
+	s.stores(t, job("a"))
+	old := s.worker(t, time.Minute, "q").takes(t, 1)[0].(*delivery)
+	stream, operator := s.keys.home(scope{}, "q").stream, s.admin(t)
+	other := job("b")
+	body, _ := provider.Marshal(&other)
+	if err := errors.Join(operator.XAck(t.Context(), stream, group, old.id).Err(),
+		operator.XDel(t.Context(), stream, old.id).Err(),
+		operator.Do(t.Context(), "XSETID", stream, "0-1").Err(),
+		operator.XGroupSetID(t.Context(), stream, group, "0").Err(),
+		operator.XAdd(t.Context(), &redis.XAddArgs{Stream: stream, ID: old.id, Values: []any{field, body}}).Err()); err != nil {
+		t.Fatal(err)
+	}
+	if err := old.Ack(t.Context(), nil); !errors.Is(err, provider.ErrLeaseLost) {
+		t.Errorf("ack of the run that was forgotten: %v; want the lease lost", err)
+	}
+	fresh := s.worker(t, time.Minute, "q").takes(t, 1)[0]
+	if fresh.Job().ID != "b" {
+		t.Errorf("%s was delivered; want b", fresh.Job().ID)
+	}
+	ack(t, fresh)
+}
+
+// TestAGroupMadeAnewByHand gives out again what is running, to a worker that has been
+// connected all the time.
+func TestAGroupMadeAnewByHand(t *testing.T) {
+	t.Parallel()
+	s := shared(t, Config{})
+	heir := s.worker(t, time.Minute, "q")
+	first := s.worker(t, time.Minute, "q")
+	heir.gets(t, 20*time.Millisecond, 1)
+	s.stores(t, job("a"))
+	old := first.takes(t, 1)[0].(*delivery)
+	stream, operator := s.keys.home(scope{}, "q").stream, s.admin(t)
+	if err := errors.Join(operator.XGroupDestroy(t.Context(), stream, group).Err(),
+		operator.XGroupCreate(t.Context(), stream, group, "0").Err()); err != nil {
+		t.Fatal(err)
+	}
+	fresh := heir.takes(t, 1)[0].(*delivery)
+	if err := old.Ack(t.Context(), nil); !errors.Is(err, provider.ErrLeaseLost) {
+		t.Errorf("ack of the run of the old group: %v; want the lease lost", err)
+	}
+	ack(t, fresh)
+	empty(t, s, "q")
+}
+
 // TestDeliveriesOnlyGrow releases a job again and again to the same worker: no two runs
 // may look alike, and none counts.
 func TestDeliveriesOnlyGrow(t *testing.T) {
