@@ -183,7 +183,7 @@ func TestBatcherKeepsToTheDeadline(t *testing.T) {
 func TestCallThatIsLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := new(call)
-		c.begin(2)
+		c.begin(2, new(signals))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		answers := 0

@@ -11,12 +11,16 @@ import (
 type call struct {
 	mu   sync.Mutex
 	left int
-	done chan struct{}
-	gone bool // the caller has left: answers come too late
+	done chan struct{} // has something when all are answered
+	gone bool          // the caller has left: answers come too late
+
+	signals *signals // where done is from
 }
 
 // begin prepares it for so many pieces.
-func (c *call) begin(pieces int) { c.left, c.done = pieces, make(chan struct{}) }
+func (c *call) begin(pieces int, from *signals) {
+	c.left, c.done, c.signals = pieces, from.take(), from
+}
 
 // open reports whether its caller waits still. If so, one piece is to be answered,
 // and then answered called.
@@ -32,7 +36,7 @@ func (c *call) open() bool {
 func (c *call) answered() {
 	c.left--
 	if c.left == 0 {
-		close(c.done)
+		c.done <- struct{}{}
 	}
 	c.mu.Unlock()
 }
@@ -46,6 +50,7 @@ const patience = 250 * time.Millisecond
 func (c *call) wait(ctx context.Context, back func()) bool {
 	select {
 	case <-c.done:
+		c.signals.give(c.done)
 		return true
 	case <-ctx.Done():
 	}
@@ -62,3 +67,16 @@ func (c *call) wait(ctx context.Context, back func()) bool {
 	c.gone = c.left > 0
 	return !c.gone
 }
+
+// signals are channels on which nothing is under way: a job needs two for a moment
+// each.
+type signals struct{ unused sync.Pool }
+
+func (s *signals) take() chan struct{} {
+	if c, ok := s.unused.Get().(chan struct{}); ok {
+		return c
+	}
+	return make(chan struct{}, 1)
+}
+
+func (s *signals) give(c chan struct{}) { s.unused.Put(c) }

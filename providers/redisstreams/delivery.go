@@ -176,7 +176,7 @@ func (d *delivery) settle(ctx context.Context, s *settlement) error {
 		return d.end(err, false)
 	}
 	s.delivery = d
-	s.call.begin(1)
+	s.call.begin(1, &desk.sub.store.signals)
 	desk.settles.add(ctx, []*settlement{s})
 	if s.call.wait(ctx, func() {
 		for range desk.settles.withdraw(func(other *settlement) bool { return other == s }) {

@@ -62,8 +62,11 @@ func refusals() []refusal {
 
 // refusalOf finds what is known of an error of Redis.
 func refusalOf(err error) (refusal, bool) {
+	if err == nil {
+		return refusal{}, false
+	}
 	var said redis.Error
-	if err == nil || !errors.As(err, &said) {
+	if !errors.As(err, &said) {
 		return refusal{}, false
 	}
 	word, _, _ := strings.Cut(strings.TrimPrefix(said.Error(), "ERR "), " ")

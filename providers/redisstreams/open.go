@@ -22,6 +22,7 @@ type store struct {
 	news     *news
 	scripts  scripts
 	slots    slots
+	signals  signals
 	registry registry
 	bounds   bounds
 	provider *provider.Provider

@@ -78,7 +78,7 @@ func (s *store) put(ctx context.Context, entries []*entry) {
 // putOnce sends entries and waits for what becomes of them.
 func (s *store) putOnce(ctx context.Context, entries []*entry) {
 	c := new(call)
-	c.begin(len(entries))
+	c.begin(len(entries), &s.signals)
 	for _, e := range entries {
 		e.call, e.waited, e.waits, e.stored = c, e.waits, nil, provider.Stored{ID: e.id}
 	}
