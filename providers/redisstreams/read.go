@@ -2,15 +2,11 @@ package redisstreams
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
-
-	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 // receive returns jobs that start now, or waits for some.
@@ -97,115 +93,6 @@ func flag(is bool) string {
 	return "0"
 }
 
-// unpack makes deliveries of what the script returned.
-func (d *desk) unpack(ctx context.Context, asked time.Time, lanes []*lane, reply []any) []*delivery {
-	for i, l := range lanes {
-		l.generation = textOf(nth(listOf(reply[0]), i))
-		if ghosts := numberOf(nth(listOf(reply[3]), i)); ghosts > 0 {
-			d.tell(provider.Ghost, l, ghosts, "entries that a dead worker had are not in the stream any more, and were acknowledged")
-		}
-	}
-	for _, n := range listOf(reply[4]) {
-		d.tell(provider.GroupRecreated, lanes[numberOf(n)-1], 1, "the consumer group had vanished and was made anew: what is not settled is delivered from the beginning")
-	}
-	u := unpacking{asked: asked}
-	for _, v := range listOf(reply[1]) {
-		left := listOf(v)
-		l := lanes[numberOf(left[0])-1]
-		u.add(l, textOf(left[1]), numberOf(left[2]), numberOf(left[3]), listOf(left[4]))
-	}
-	for _, v := range listOf(reply[2]) {
-		waited := listOf(v)
-		u.addNew(lanes[numberOf(waited[0])-1], listOf(waited[1]))
-	}
-	return d.finish(ctx, &u)
-}
-
-func (d *desk) tell(kind provider.Kind, l *lane, n int64, message string) {
-	d.sub.store.news.emit(provider.Event{Kind: kind, Queue: l.queue, Count: n, Message: message})
-}
-
-// unpacking is what came in one answer.
-type unpacking struct {
-	asked time.Time // when the leases began, at the earliest
-	list  []*delivery
-	odd   []oddEntry
-}
-
-// oddEntry is an entry that has no job.
-type oddEntry struct {
-	delivery *delivery
-	bytes    string
-}
-
-// addNew adds entries that were delivered for the first time.
-func (u *unpacking) addNew(l *lane, entries []any) {
-	for _, v := range entries {
-		entry := listOf(v)
-		u.add(l, textOf(nth(entry, 0)), 1, 0, listOf(nth(entry, 1)))
-	}
-}
-
-// add adds an entry that was delivered so many times, and given back so many times.
-// All others of these deliveries are crashes.
-func (u *unpacking) add(l *lane, id string, deliveries, released int64, fields []any) {
-	d := &delivery{lane: l, id: id, deliveries: deliveries, generation: l.generation, confirmed: u.asked}
-	body, ok := recordOf(fields)
-	job, err := provider.Unmarshal([]byte(body))
-	if !ok || err != nil {
-		u.odd = append(u.odd, oddEntry{d, body})
-		return
-	}
-	job.Counters.Crashes += int32(max(0, deliveries-1-released))
-	d.job = job
-	u.list = append(u.list, d)
-}
-
-// recordOf finds the record of an entry. Of an entry that is not ours it returns all
-// that is in it, to read.
-func recordOf(fields []any) (string, bool) {
-	for i := 0; i+1 < len(fields); i += 2 {
-		if textOf(fields[i]) == field {
-			return textOf(fields[i+1]), true
-		}
-	}
-	var all strings.Builder
-	for i := 0; i+1 < len(fields); i += 2 {
-		fmt.Fprintf(&all, "%q: %q\n", textOf(fields[i]), textOf(fields[i+1]))
-	}
-	return all.String(), false
-}
-
-// finish notes the runs, and dead-letters what is no job.
-func (d *desk) finish(ctx context.Context, u *unpacking) []*delivery {
-	for _, run := range u.list {
-		run.lane.knows(run)
-	}
-	for _, odd := range u.odd {
-		odd.delivery.lane.knows(odd.delivery)
-	}
-	for _, odd := range u.odd {
-		if !d.bury(ctx, odd) {
-			break // nor would the others be: jobs that start now must not wait for each of them
-		}
-	}
-	return u.list
-}
-
-// burying is how long Receive waits for bytes that are no record to be put away. If
-// that fails, their lease ends and the next worker tries.
-const burying = time.Second
-
-func (d *desk) bury(ctx context.Context, odd oddEntry) bool {
-	apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), burying)
-	defer cancel()
-	err := odd.delivery.settle(apart, &settlement{kind: endDead, body: []byte(odd.bytes)})
-	if err == nil {
-		d.sub.store.foreign(odd.delivery.lane.queue)
-	}
-	return err == nil
-}
-
 // suspect notes that entries may have been handed out in an answer that was lost.
 func (d *desk) suspect(err error) {
 	if broken(err) {
@@ -224,20 +111,19 @@ func (d *desk) block(ctx context.Context, lanes []*lane, each int, wait time.Dur
 	for range lanes {
 		args = append(args, ">")
 	}
-	reply, err := d.blocked(ctx, &d.reading, args)
-	if err != nil {
-		d.suspect(err)
-		return nil, err
-	}
-	for _, v := range reply {
-		stream := listOf(v)
-		for _, l := range lanes {
-			if l.home.stream == textOf(nth(stream, 0)) {
-				u.addNew(l, listOf(nth(stream, 1)))
-			}
+	came, err := d.blocked(ctx, &d.reading, args)
+	if err == nil && came != nil {
+		for range came.list() {
+			u.addStream(lanes, came)
+		}
+		if came.bad {
+			err = errMalformed
 		}
 	}
-	return d.finish(ctx, &u), nil
+	if err != nil {
+		d.suspect(err)
+	}
+	return d.finish(ctx, &u), err
 }
 
 // spot is a place in a stream from which to wait.
@@ -261,25 +147,22 @@ func (d *desk) wait(ctx context.Context, on *wire, spots []spot, wait time.Durat
 	for _, at := range spots {
 		args = append(args, at.last)
 	}
-	reply, err := d.blocked(ctx, on, args)
-	return len(reply) > 0 || d.incomplete.Load(), err
+	came, err := d.blocked(ctx, on, args)
+	return came != nil && came.list() > 0 || d.incomplete.Load(), err
 }
 
-// blocked sends a command that blocks, and returns nothing when its time is over. A
-// group or a stream that vanishes ends it too: the next read makes them anew.
-func (d *desk) blocked(ctx context.Context, on *wire, args []any) ([]any, error) {
-	var reply any
+// blocked sends a command that blocks. It returns nil if there is nothing when its time
+// is over. A group or a stream that vanishes ends it too: the next read makes them anew.
+func (d *desk) blocked(ctx context.Context, on *wire, args []any) (*rawReply, error) {
+	var came *rawReply
 	err := on.use(ctx, true, func(ctx context.Context, conn *redis.Conn) error {
 		var err error
-		reply, err = conn.Do(ctx, args...).Result()
-		if errors.Is(err, redis.Nil) {
-			err = nil
-		}
+		came, err = on.fetch(ctx, conn, args)
 		return err
 	})
 	if redis.HasErrorPrefix(err, "NOGROUP") || redis.HasErrorPrefix(err, "UNBLOCKED") {
 		d.incomplete.Store(true)
 		return nil, nil
 	}
-	return listOf(reply), err
+	return came, err
 }

@@ -60,7 +60,7 @@ func (d *desk) adopt(ctx context.Context, l *lane, found []any, most int, u *unp
 	}
 	for _, v := range reply {
 		e := listOf(v)
-		u.add(l, textOf(e[0]), numberOf(e[1]), numberOf(e[2]), listOf(e[3]))
+		u.add(l, textOf(e[0]), numberOf(e[1]), numberOf(e[2]), recordOf(listOf(e[3])))
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
 package redisstreams
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"time"
@@ -19,6 +20,7 @@ type wire struct {
 	client *redis.Client
 	conn   *redis.Conn
 	id     int64 // of the connection, at the server; 0 if it does not tell
+	came   bytes.Buffer
 }
 
 // lingering is how long a call may go on after its context has ended, before its
@@ -68,6 +70,23 @@ func (w *wire) use(ctx context.Context, blocks bool, do func(ctx context.Context
 		w.shut()
 	}
 	return why(ctx, err)
+}
+
+// fetch sends a command and returns its answer, nil if there is none. The next one
+// comes to the same place.
+func (w *wire) fetch(ctx context.Context, conn *redis.Conn, args []any) (*rawReply, error) {
+	if w.came.Cap() > mostBytes {
+		w.came = bytes.Buffer{} // it is not always that much
+	}
+	w.came.Reset()
+	err := conn.Process(ctx, redis.NewRawWriteToCmd(ctx, &w.came, args...))
+	if errors.Is(err, redis.Nil) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return rawReplyOf(w.came.Bytes())
 }
 
 func (w *wire) interruptible(ctx context.Context, blocks bool, do func(ctx context.Context, conn *redis.Conn) error) error {
