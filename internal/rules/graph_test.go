@@ -235,7 +235,8 @@ const house = `
 ./providers/embedded             ./runtime/provider modernc.org/sqlite
 ./providers/redisstreams         ./runtime/provider github.com/redis/go-redis/v9
 ./providers/rabbitmq             ./runtime/provider github.com/rabbitmq/amqp091-go
-./providers/kafka                ./runtime/provider github.com/segmentio/kafka-go
+./providers/kafka                ./runtime/provider github.com/segmentio/kafka-go ./providers/kafka/internal/tracker
+./providers/kafka/internal/tracker sort
 ./golden/shop/v1                 (messages) ./schema/backstage/v1 google.golang.org/protobuf/proto
 ./golden/shop/v1/ordertasks      (tasks) ./runtime ./golden/shop/v1 google.golang.org/protobuf/types/known/emptypb
 ./golden/shop/v1/mailtasks       (tasks) ./runtime ./golden/shop/v1

@@ -62,6 +62,8 @@ var importRules = []importRule{
 		"a provider knows the contract and its own client: never the runtime, never another provider"},
 	{"./providers/rabbitmq/...", []string{"./providers/rabbitmq/...", "./runtime/provider", "github.com/rabbitmq/amqp091-go/..."},
 		"a provider knows the contract and its own client: never the runtime, never another provider"},
+	{"./providers/kafka/internal/tracker", nil,
+		"what is settled, started and crashed is decided without a client, so that it can be tried without one"},
 	{"./providers/kafka/...", []string{"./providers/kafka/...", "./runtime/provider", "github.com/segmentio/kafka-go/...", "github.com/twmb/franz-go/..."},
 		"a provider knows the contract and its own client: never the runtime, never another provider"},
 

@@ -1,0 +1,180 @@
+package tracker
+
+// Commit is what the group has to commit for the partition.
+type Commit struct {
+	// Number counts the commits of a tracker, from 1.
+	Number int64
+	// Offset is the one to commit.
+	Offset int64
+	// Metadata goes with it, at most Config.Metadata bytes of ASCII.
+	Metadata string
+}
+
+// flight is a commit on its way.
+type flight struct {
+	Commit
+	mark    int64
+	leaving bool
+	starts  []int64 // records that get their own start on record
+}
+
+// Commit returns the next commit, if there is anything to say and the one before has
+// been answered. Its answer goes to Accepted, Refused or Unknown, in any case.
+//
+// The caller says how many records it could start now, and what time it is: records
+// whose starts are put on record one by one get theirs in this commit, at most that
+// many, and should be started when it is accepted.
+func (t *Tracker) Commit(now int64, slots int) (Commit, bool) {
+	if t.flight != nil {
+		return Commit{}, false
+	}
+	t.wake(now)
+	f := &flight{mark: t.mark, leaving: t.leaving}
+	if !t.leaving {
+		f.mark = t.ahead()
+		f.starts = t.record(slots - len(t.ready))
+	}
+	short := len(t.ready) < slots && f.mark > max(t.mark, t.started)
+	if !t.changed && len(f.starts) == 0 && !short {
+		return Commit{}, false
+	}
+	t.number++
+	t.changed = false
+	f.Commit = t.write(f.mark)
+	t.flight = f
+	return f.Commit, true
+}
+
+// record takes up to n of the records that wait for a start of their own, and notes it.
+func (t *Tracker) record(n int) []int64 {
+	var starts []int64
+	for len(starts) < n {
+		seq, ok := t.alone.lowest()
+		if !ok {
+			break
+		}
+		r := t.records.at(seq)
+		if r.note == nil {
+			if !t.fits(r) {
+				break
+			}
+			t.space.reserve(r.keyed)
+			t.noted(r)
+		}
+		r.note.open = true
+		t.alone.pop()
+		starts = append(starts, seq)
+	}
+	return starts
+}
+
+// ahead is where the mark is to be: a chunk ahead of the next start, not past the last
+// record, and above all that was started.
+func (t *Tracker) ahead() int64 {
+	mark := max(t.mark, t.started)
+	next := t.next
+	if seq, ok := t.ready.lowest(); ok {
+		next = t.records.at(seq).offset
+	}
+	if seq, ok := t.fresh.lowest(); ok {
+		next = min(next, t.records.at(seq).offset)
+	}
+	if next == t.next {
+		return mark
+	}
+	return max(mark, min(t.next, next+int64(t.config.Chunk)))
+}
+
+// write makes a commit of what the tracker knows.
+func (t *Tracker) write(mark int64) Commit {
+	s := state{offset: t.base(), crashed: t.crashed, mark: mark, settled: t.settled}
+	if t.leaving {
+		s.mark = t.crashed
+		s.notes = t.handedOver()
+	} else {
+		s.notes = t.notes.values()
+	}
+	t.space.measure(&t.settled)
+	return Commit{Number: t.number, Offset: s.offset, Metadata: s.encode()}
+}
+
+// Accepted says that the commit with this number is on record.
+func (t *Tracker) Accepted(number int64) {
+	f := t.answered(number)
+	if f == nil {
+		return
+	}
+	t.accept(f.Commit)
+	switch {
+	case t.leaving:
+		t.ask(f.starts)
+	case !f.leaving:
+		t.mark = max(t.mark, f.mark)
+		for seq, ok := t.fresh.lowest(); ok && t.records.at(seq).offset < t.mark; seq, ok = t.fresh.lowest() {
+			t.fresh.pop()
+			t.ready.push(seq)
+		}
+		for _, seq := range f.starts {
+			t.ready.push(seq)
+		}
+	}
+}
+
+// Refused says that the commit with this number is not on record and never will be. All
+// that it said goes into the next one.
+func (t *Tracker) Refused(number int64) {
+	if f := t.answered(number); f != nil {
+		t.changed = true
+		t.ask(f.starts)
+	}
+}
+
+// Unknown says that the commit with this number may be on record or not. All that it
+// said goes into the next one. The caller sees to it that it cannot arrive after a later
+// one: with a new generation, or over the same connection.
+func (t *Tracker) Unknown(number int64) {
+	if f := t.answered(number); f != nil {
+		t.changed = true
+		t.ask(f.starts)
+		t.doubt(f.Commit)
+	}
+}
+
+// ask takes back that the starts of these records are on record, or about to be.
+func (t *Tracker) ask(starts []int64) {
+	for _, seq := range starts {
+		t.records.at(seq).note.open = false
+		t.alone.push(seq)
+	}
+}
+
+func (t *Tracker) answered(number int64) *flight {
+	f := t.flight
+	if f == nil || f.Number != number {
+		return nil
+	}
+	t.flight = nil
+	return f
+}
+
+// accept takes note that a commit is on record. Who waited for what it says may start.
+func (t *Tracker) accept(c Commit) {
+	t.last = c
+	t.doubts = nil
+	t.final = c.Number
+	t.lines.settle(&t.records, c.Number, t.queue)
+}
+
+// doubt keeps a commit that may be on record. Of many in a row only the last are kept:
+// for another, Resume does not know the record, which is the safe side.
+func (t *Tracker) doubt(c Commit) {
+	const most = 8
+	if len(t.doubts) == most {
+		t.doubts = t.doubts[1:]
+	}
+	t.doubts = append(t.doubts, c)
+}
+
+// Committed is the offset of the last commit that was accepted, or the one that the
+// tracker began with: everything below is settled.
+func (t *Tracker) Committed() int64 { return t.last.Offset }

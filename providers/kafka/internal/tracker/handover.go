@@ -1,0 +1,74 @@
+package tracker
+
+// Leave begins to hand the partition over: nothing is started any more, and the commits
+// from now on say of what still runs that it was handed over. Runs may still be settled
+// as long as commits are accepted.
+func (t *Tracker) Leave() {
+	if t.leaving {
+		return
+	}
+	t.leaving = true
+	t.changed = true
+	t.mark = t.crashed
+	for {
+		seq, ok := t.ready.pop()
+		if !ok {
+			return
+		}
+		r := t.records.at(seq)
+		if r.note != nil {
+			r.note.open = false
+		}
+		t.queue(r)
+	}
+}
+
+// Resume says that the partition has come back, and what is on record for it. It reports
+// whether nobody else has had it meanwhile, so that the tracker and its runs go on: who
+// starts anything has committed before. If false, the tracker is of no use any more, and
+// neither are its runs; Load makes a new one.
+//
+// Starts go on with the next commit that is accepted.
+func (t *Tracker) Resume(offset int64, metadata string) bool {
+	known := t.doubts
+	if t.flight != nil {
+		known = append(known, t.flight.Commit)
+	}
+	for _, c := range append(known, t.last) {
+		if c.Offset != offset || c.Metadata != metadata {
+			continue
+		}
+		if f := t.flight; f != nil {
+			t.flight = nil
+			t.ask(f.starts)
+		}
+		t.Leave()
+		t.leaving = false
+		t.accept(c)
+		t.changed = true
+		return true
+	}
+	return false
+}
+
+// handedOver returns the notes as they are left to the next owner: nothing is open, and
+// what runs was handed over once more.
+func (t *Tracker) handedOver() []note {
+	list := make([]note, 0, len(t.notes)+t.running)
+	for _, n := range t.notes {
+		list = append(list, *n)
+		list[len(list)-1].open = false
+	}
+	t.records.each(func(r *record) {
+		if r.run == 0 {
+			return
+		}
+		n := note{offset: r.offset, keyed: r.keyed}
+		if r.note != nil {
+			n = *r.note
+		}
+		n.handOver()
+		list = putNote(list, n)
+	})
+	return list
+}

@@ -1,0 +1,68 @@
+package tracker
+
+import "sort"
+
+// interval are the offsets from one to another, which is not in it.
+type interval struct{ from, to int64 }
+
+// intervals are what is settled ahead of the lowest unsettled record, sorted. They do
+// not touch each other.
+type intervals []interval
+
+// add puts in one offset. The offsets of the records before and after it are given, so
+// that offsets without a record do not keep intervals apart.
+func (in *intervals) add(offset, before, after int64) {
+	list := *in
+	i := list.above(offset)
+	left := i > 0 && (list[i-1].to == offset || list[i-1].to == before+1)
+	right := i < len(list) && (list[i].from == offset+1 || list[i].from == after)
+	switch {
+	case left && right:
+		list[i-1].to = list[i].to
+		*in = append(list[:i], list[i+1:]...)
+	case left:
+		list[i-1].to = offset + 1
+	case right:
+		list[i].from = offset
+	default:
+		list = append(list, interval{})
+		copy(list[i+1:], list[i:])
+		list[i] = interval{offset, offset + 1}
+		*in = list
+	}
+}
+
+// above returns the index of the first interval that begins above the offset.
+func (in intervals) above(offset int64) int {
+	return sort.Search(len(in), func(i int) bool { return in[i].from > offset })
+}
+
+// past returns the offset, or, if it is in an interval, the end of that.
+func (in intervals) past(offset int64) int64 {
+	if i := in.above(offset); i > 0 && in[i-1].to > offset {
+		return in[i-1].to
+	}
+	return offset
+}
+
+// drop takes out what is below the offset.
+func (in *intervals) drop(offset int64) {
+	list := *in
+	i := 0
+	for i < len(list) && list[i].to <= offset {
+		i++
+	}
+	if i > 0 {
+		*in = append(list[:0], list[i:]...)
+	}
+}
+
+// within is how many of the offsets from one to another, which does not count, are in
+// an interval.
+func (in intervals) within(from, to int64) int64 {
+	var n int64
+	for _, v := range in {
+		n += max(0, min(v.to, to)-max(v.from, from))
+	}
+	return n
+}

@@ -1,0 +1,72 @@
+package tracker
+
+// line are the records with one ordering key: one that may start, runs, or was settled
+// and is not on record yet, and those that wait behind it.
+type line struct {
+	key         string
+	first, last int64 // of those that wait; 0: none
+}
+
+// lines are those of all keys that unsettled records have.
+type lines struct {
+	of      map[string]*line
+	unheard []unheard
+	spare   []*line
+}
+
+// unheard is a line whose foremost record was settled by a commit that is not on record.
+type unheard struct {
+	line   *line
+	commit int64
+}
+
+// join puts the record into the line of its key. It reports whether it has to wait
+// behind another.
+func (ls *lines) join(rs *records, r *record, key string) bool {
+	l := ls.of[key]
+	if l == nil {
+		r.line = ls.make(key)
+		return false
+	}
+	r.line = l
+	if l.first == 0 {
+		l.first = r.seq
+	} else {
+		rs.at(l.last).next = r.seq
+	}
+	l.last = r.seq
+	return true
+}
+
+func (ls *lines) make(key string) *line {
+	l := &line{}
+	if n := len(ls.spare); n > 0 {
+		l, ls.spare = ls.spare[n-1], ls.spare[:n-1]
+	}
+	*l = line{key: key}
+	ls.of[key] = l
+	return l
+}
+
+// leave says that the foremost record of the line is settled by a commit.
+func (ls *lines) leave(l *line, commit int64) {
+	ls.unheard = append(ls.unheard, unheard{l, commit})
+}
+
+// settle says that the commit is on record. It hands over those that are the foremost
+// of their lines now.
+func (ls *lines) settle(rs *records, commit int64, foremost func(*record)) {
+	n := 0
+	for ; n < len(ls.unheard) && ls.unheard[n].commit <= commit; n++ {
+		l := ls.unheard[n].line
+		if l.first == 0 {
+			delete(ls.of, l.key)
+			ls.spare = append(ls.spare, l)
+			continue
+		}
+		r := rs.at(l.first)
+		l.first, r.next = r.next, 0
+		foremost(r)
+	}
+	ls.unheard = append(ls.unheard[:0], ls.unheard[n:]...)
+}
