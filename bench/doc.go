@@ -8,6 +8,8 @@
 //	go run ./generate   hundreds of schemas
 //	go run ./redis/throughput  Redis Streams beside asynq and a hand-written loop;
 //	                           and beside it pickup, idle, memory and takeover
+//	go run ./rabbitmq/throughput  RabbitMQ beside a hand-written loop; and beside it
+//	                              pickup, delays and takeover
 //
 // The same as benchmarks, in short: go test -run '^$' -bench . ./...
 package bench

@@ -5,6 +5,7 @@ go 1.26.0
 require (
 	github.com/backstage-go/backstage v0.0.0
 	github.com/hibiken/asynq v0.26.0
+	github.com/rabbitmq/amqp091-go v1.16.0
 	github.com/redis/go-redis/v9 v9.23.0
 	google.golang.org/protobuf v1.36.12
 	modernc.org/sqlite v1.62.0
