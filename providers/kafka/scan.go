@@ -1,0 +1,96 @@
+package kafka
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+)
+
+// Of each request that reads for a look through a topic.
+const (
+	scanBytes = 8 << 20
+	scanWait  = 500 * time.Millisecond
+)
+
+// bounds are the offsets of a partition: the first that is there, and the next that
+// will be given. They are 0 where the topic is not there.
+func (s *store) bounds(ctx context.Context, topic string, partitions ...int) (map[int]kafkago.PartitionOffsets, error) {
+	var asked []kafkago.OffsetRequest
+	for _, p := range partitions {
+		asked = append(asked, kafkago.FirstOffsetOf(p), kafkago.LastOffsetOf(p))
+	}
+	r, err := s.client.ListOffsets(ctx, &kafkago.ListOffsetsRequest{Topics: map[string][]kafkago.OffsetRequest{topic: asked}})
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[int]kafkago.PartitionOffsets)
+	for _, p := range r.Topics[topic] {
+		if p.Error != nil {
+			return nil, p.Error
+		}
+		found[p.Partition] = p
+	}
+	return found, nil
+}
+
+// scan shows the records of a partition from one offset to another, which is not
+// shown, until look returns false. Records that are gone are left out.
+func (s *store) scan(ctx context.Context, topic string, partition int, from, to int64, look func(*received) bool) error {
+	for from < to {
+		next, more, err := s.scanOnce(ctx, topic, partition, from, to, look)
+		if err != nil {
+			return fmt.Errorf("read topic %s: %w", topic, explained(err))
+		}
+		if !more {
+			return nil
+		}
+		from = next
+	}
+	return nil
+}
+
+// scanOnce is one request of a scan. It returns the offset to read from next.
+func (s *store) scanOnce(ctx context.Context, topic string, partition int, from, to int64, look func(*received) bool) (next int64, more bool, err error) {
+	r, err := s.client.Fetch(ctx, &kafkago.FetchRequest{Topic: topic, Partition: partition, Offset: from, MinBytes: 1, MaxBytes: scanBytes, MaxWait: scanWait})
+	if err == nil {
+		err = r.Error
+	}
+	if err != nil {
+		return 0, false, err
+	}
+	next = from
+	for {
+		record, err := r.Records.ReadRecord()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return 0, false, err
+		}
+		if record.Offset < from {
+			continue
+		}
+		if record.Offset >= to {
+			return to, false, nil
+		}
+		next = record.Offset + 1
+		one, err := copied(record)
+		if err != nil {
+			return 0, false, err
+		}
+		if !look(&one) {
+			return next, false, nil
+		}
+	}
+	if next == from && r.HighWatermark <= from {
+		return next, false, nil // what was there is gone since
+	}
+	if next == from {
+		next = max(from+1, r.LogStartOffset) // nothing of a batch is left
+	}
+	return next, true, nil
+}

@@ -1,0 +1,130 @@
+package kafka
+
+import (
+	"context"
+	"net"
+	"strings"
+	"sync"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+)
+
+// wires are the connections of this process, which the client makes and keeps. They
+// are known here, because the client ends none that waits for an answer.
+type wires struct {
+	cfg       *Config
+	news      *news
+	transport *kafkago.Transport
+	closing   context.Context
+	stop      context.CancelFunc
+
+	left sync.WaitGroup // connections that are not closed
+	mu   sync.Mutex
+	open map[*wire]bool
+	over bool
+}
+
+// wire is one of them.
+type wire struct {
+	net.Conn
+	of   *wires
+	once sync.Once
+}
+
+func newWires(cfg *Config, n *news) *wires {
+	w := &wires{cfg: cfg, news: n, open: make(map[*wire]bool)}
+	w.closing, w.stop = context.WithCancel(context.Background())
+	w.transport = &kafkago.Transport{
+		Dial:        w.dial,
+		DialTimeout: cfg.Timeout,
+		ClientID:    "backstage",
+		TLS:         cfg.TLS,
+		SASL:        cfg.SASL,
+		Context:     w.closing,
+	}
+	return w
+}
+
+// client returns the client of these connections. Each request that it makes may take
+// as long as the configuration says; one that was told to wait longer at the broker
+// is told half of it.
+func (w *wires) client() *kafkago.Client {
+	return &kafkago.Client{Addr: brokers(w.cfg.Brokers), Timeout: w.cfg.Timeout, Transport: w.transport}
+}
+
+// brokers are addresses of one cluster, of which the client takes any.
+type brokers []string
+
+// Network and String have a part for each address: net.Addr, as the client reads it.
+func (b brokers) Network() string { return strings.Repeat("tcp,", len(b)-1) + "tcp" }
+func (b brokers) String() string  { return strings.Join(b, ",") }
+
+// dial makes a connection.
+func (w *wires) dial(ctx context.Context, network, address string) (net.Conn, error) {
+	dial := w.cfg.Dial
+	if dial == nil {
+		dial = new(net.Dialer).DialContext
+	}
+	conn, err := dial(ctx, network, address)
+	if err != nil {
+		if w.closing.Err() == nil {
+			w.news.lost(address, err)
+		}
+		return nil, err
+	}
+	w.news.reached(address)
+	c := &wire{Conn: conn, of: w}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.over {
+		_ = conn.Close()
+		return nil, net.ErrClosed
+	}
+	w.open[c] = true
+	w.left.Add(1)
+	return c, nil
+}
+
+// Close closes the connection.
+func (c *wire) Close() error {
+	err := c.Conn.Close()
+	c.once.Do(func() {
+		c.of.mu.Lock()
+		defer c.of.mu.Unlock()
+		delete(c.of.open, c)
+		c.of.left.Done()
+	})
+	return err
+}
+
+// cut breaks all connections, whatever they wait for.
+func (w *wires) cut() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for c := range w.open {
+		_ = c.Conn.Close() // what uses it ends, and closes the wire
+	}
+}
+
+// lastWords is how long connections may take to end that were cut.
+const lastWords = time.Second
+
+// close ends all connections, and makes none any more.
+func (w *wires) close() {
+	w.stop()
+	w.mu.Lock()
+	w.over = true
+	w.mu.Unlock()
+	w.cut()
+	w.transport.CloseIdleConnections()
+	ended := make(chan struct{})
+	go func() {
+		w.left.Wait()
+		close(ended)
+	}()
+	select {
+	case <-ended:
+	case <-time.After(lastWords):
+	}
+}
