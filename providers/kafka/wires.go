@@ -50,15 +50,15 @@ func newWires(cfg *Config, n *news) *wires {
 // as long as the configuration says; one that was told to wait longer at the broker
 // is told half of it.
 func (w *wires) client() *kafkago.Client {
-	return &kafkago.Client{Addr: brokers(w.cfg.Brokers), Timeout: w.cfg.Timeout, Transport: w.transport}
+	return &kafkago.Client{Addr: addresses(w.cfg.Brokers), Timeout: w.cfg.Timeout, Transport: w.transport}
 }
 
-// brokers are addresses of one cluster, of which the client takes any.
-type brokers []string
+// addresses are those of one cluster, of which the client takes any.
+type addresses []string
 
 // Network and String have a part for each address: net.Addr, as the client reads it.
-func (b brokers) Network() string { return strings.Repeat("tcp,", len(b)-1) + "tcp" }
-func (b brokers) String() string  { return strings.Join(b, ",") }
+func (a addresses) Network() string { return strings.Repeat("tcp,", len(a)-1) + "tcp" }
+func (a addresses) String() string  { return strings.Join(a, ",") }
 
 // dial makes a connection.
 func (w *wires) dial(ctx context.Context, network, address string) (net.Conn, error) {
