@@ -68,7 +68,7 @@ func (l *letters) each(ctx context.Context, queue string, look func(*received)) 
 	}
 	within, err := l.store.bounds(ctx, topic, 0)
 	if err != nil {
-		return 0, explained(err)
+		return 0, err
 	}
 	from, to := within[0].FirstOffset, within[0].LastOffset
 	return to, l.store.scan(ctx, topic, 0, from, to, func(r *received) bool {

@@ -72,6 +72,9 @@ func faults() []fault {
 		{code: kafkago.NotEnoughReplicas, fate: notStored, blocked: true, problem: "too few brokers have the partition", remedy: replica},
 		{code: kafkago.ThrottlingQuotaExceeded, fate: notStored, problem: "the user's quota is used up", remedy: "raise it; " + soon},
 		{code: kafkago.PolicyViolation, fate: refused, problem: "a policy of the cluster forbids it", remedy: "make the topics as the policy allows, with Passive"},
+		{code: kafkago.GroupLoadInProgress, fate: notStored, problem: "the group's coordinator is starting", remedy: soon},
+		{code: kafkago.GroupCoordinatorNotAvailable, fate: notStored, problem: "the group's coordinator is not there", remedy: soon},
+		{code: kafkago.NotCoordinatorForGroup, fate: notStored, moved: true, problem: "another broker is the group's coordinator now", remedy: soon},
 		{code: kafkago.NotController, fate: notStored, moved: true, problem: "another broker is the controller now", remedy: soon},
 
 		{code: kafkago.NotEnoughReplicasAfterAppend, fate: inDoubt, blocked: true, problem: "one broker has it, and too few others", remedy: replica + "; the same id may be tried again"},

@@ -16,9 +16,17 @@ const (
 	scanWait  = 500 * time.Millisecond
 )
 
-// bounds are the offsets of a partition: the first that is there, and the next that
-// will be given. They are 0 where the topic is not there.
-func (s *store) bounds(ctx context.Context, topic string, partitions ...int) (map[int]kafkago.PartitionOffsets, error) {
+// bounds are the offsets of some partitions: the first that is there, and the next that
+// will be given.
+func (s *store) bounds(ctx context.Context, topic string, partitions ...int) (found map[int]kafkago.PartitionOffsets, err error) {
+	err = s.insist(ctx, func(ctx context.Context) error {
+		found, err = s.boundsOnce(ctx, topic, partitions)
+		return err
+	})
+	return found, err
+}
+
+func (s *store) boundsOnce(ctx context.Context, topic string, partitions []int) (map[int]kafkago.PartitionOffsets, error) {
 	var asked []kafkago.OffsetRequest
 	for _, p := range partitions {
 		asked = append(asked, kafkago.FirstOffsetOf(p), kafkago.LastOffsetOf(p))
@@ -41,26 +49,29 @@ func (s *store) bounds(ctx context.Context, topic string, partitions ...int) (ma
 // shown, until look returns false. Records that are gone are left out.
 func (s *store) scan(ctx context.Context, topic string, partition int, from, to int64, look func(*received) bool) error {
 	for from < to {
-		next, more, err := s.scanOnce(ctx, topic, partition, from, to, look)
-		if err != nil {
-			return fmt.Errorf("read topic %s: %w", topic, explained(err))
+		more := false
+		if err := s.insist(ctx, func(ctx context.Context) (err error) {
+			from, more, err = s.scanOnce(ctx, topic, partition, from, to, look)
+			return err
+		}); err != nil {
+			return fmt.Errorf("read topic %s: %w", topic, err)
 		}
 		if !more {
 			return nil
 		}
-		from = next
 	}
 	return nil
 }
 
-// scanOnce is one request of a scan. It returns the offset to read from next.
+// scanOnce is one request of a scan. It returns the offset to read from next, also with
+// an error.
 func (s *store) scanOnce(ctx context.Context, topic string, partition int, from, to int64, look func(*received) bool) (next int64, more bool, err error) {
 	r, err := s.client.Fetch(ctx, &kafkago.FetchRequest{Topic: topic, Partition: partition, Offset: from, MinBytes: 1, MaxBytes: scanBytes, MaxWait: scanWait})
 	if err == nil {
 		err = r.Error
 	}
 	if err != nil {
-		return 0, false, err
+		return from, false, err
 	}
 	next = from
 	for {
@@ -69,7 +80,7 @@ func (s *store) scanOnce(ctx context.Context, topic string, partition int, from,
 			break
 		}
 		if err != nil {
-			return 0, false, err
+			return next, false, err
 		}
 		if record.Offset < from {
 			continue
@@ -77,11 +88,11 @@ func (s *store) scanOnce(ctx context.Context, topic string, partition int, from,
 		if record.Offset >= to {
 			return to, false, nil
 		}
-		next = record.Offset + 1
 		one, err := copied(record)
 		if err != nil {
-			return 0, false, err
+			return next, false, err
 		}
+		next = record.Offset + 1
 		if !look(&one) {
 			return next, false, nil
 		}

@@ -32,3 +32,7 @@ func (sub *subscription) Close(context.Context) error { return nil }
 
 // hears says why the subscription does not receive; nil if it does. Health asks it.
 func (sub *subscription) hears() error { return nil }
+
+// running returns the offsets of what this worker runs of a queue, for each partition
+// that it has, also where that is nothing. The numbers for operators ask it.
+func (sub *subscription) running(queue string) map[int][]int64 { return nil }

@@ -34,3 +34,22 @@ func waited(ctx context.Context, why error) error {
 	}
 	return fmt.Errorf("%w: %w", ctx.Err(), why)
 }
+
+// insist does something until it is done, or fails for good, or ctx ends, or a broker
+// could have answered and did not.
+func (s *store) insist(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
+	defer cancel()
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		err := do(ctx)
+		if err == nil {
+			return nil
+		}
+		if !passes(err) || !sleep(ctx, wait) {
+			return explained(err)
+		}
+		if faultOf(err).moved {
+			_ = s.topics.refresh(ctx)
+		}
+	}
+}
