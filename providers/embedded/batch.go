@@ -53,9 +53,17 @@ func each[P piece](list []P, yield func(piece) bool) bool {
 	return true
 }
 
-// apply does everything in a transaction, in the order in which it helps: what
-// ends jobs makes room for what brings them, and both come before what hands them
-// out.
+// join takes over the pieces of another.
+func (b *batch) join(late *batch) {
+	b.settlements = append(b.settlements, late.settlements...)
+	b.errands = append(b.errands, late.errands...)
+	b.extensions = append(b.extensions, late.extensions...)
+	b.publications = append(b.publications, late.publications...)
+	b.receptions = append(b.receptions, late.receptions...)
+}
+
+// apply does everything in a transaction but for the receptions, in the order in which
+// it helps: what ends jobs makes room for what brings them.
 func (b *batch) apply(t *transaction) {
 	t.settle(b.settlements)
 	for _, e := range b.errands {
@@ -65,6 +73,10 @@ func (b *batch) apply(t *transaction) {
 	for _, p := range b.publications {
 		p.stage(t)
 	}
+}
+
+// start writes what a transaction brings, and hands it out.
+func (b *batch) start(t *transaction) {
 	t.incoming.flush()
 	if b.promotes(t.w.store) {
 		t.promote(scopeOwn)

@@ -40,7 +40,7 @@ func (w *writer) try(b *batch) error {
 	if b.empty() {
 		return nil
 	}
-	t, err := w.attempt(b)
+	t, err := w.attempt(b, false)
 	if err == nil {
 		w.after(b, t)
 	}

@@ -39,10 +39,9 @@ func TestRescuedBatchWakesReceivers(t *testing.T) {
 			s.delays.Hold(t.Context(), []provider.Job{job("huge", delayed(time.Hour), func(j *provider.Job) { j.Payload = make([]byte, 1<<20) })})
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		eitherWay(t, name, func(t *testing.T, point string) {
 			hold, entered, armed := make(chan struct{}), make(chan struct{}, 1), make(chan struct{})
-			first := holdAt("applied", hold, entered)
+			first := holdAt(point, hold, entered)
 			s := openAt(t, filepath.Join(t.TempDir(), "jobs.db"), Config{}, internals{maxPages: 100, hook: func(p string) {
 				select {
 				case <-armed:
@@ -95,6 +94,7 @@ func TestPromotionServesAllWhoWait(t *testing.T) {
 	b.receptions[0].sweep = false
 	if err := s.do(t.Context(), func(t *transaction) error {
 		b.apply(t)
+		b.start(t)
 		return nil
 	}); err != nil {
 		t.Fatal(err)

@@ -41,6 +41,49 @@ func togetherIn(t *testing.T, s *store, armed *atomic.Bool, hold chan<- struct{}
 	return results
 }
 
+// eitherWay runs a test twice: while the writer is held at the returned point, what is
+// called waits for the next transaction, or joins the one under way.
+func eitherWay(t *testing.T, name string, test func(t *testing.T, point string)) {
+	for way, point := range map[string]string{"next": "applied", "joined": "begun"} {
+		t.Run(name+" "+way, func(t *testing.T) {
+			t.Parallel()
+			test(t, point)
+		})
+	}
+}
+
+// TestLatecomersShareATransaction settles and stores while a transaction is under way.
+func TestLatecomersShareATransaction(t *testing.T) {
+	t.Parallel()
+	var armed atomic.Bool
+	var commits atomic.Int64
+	hold, entered := make(chan struct{}), make(chan struct{}, 1)
+	hook := holdAt("begun", hold, entered)
+	s := openAt(t, filepath.Join(t.TempDir(), "jobs.db"), Config{}, internals{hook: func(point string) {
+		if armed.Load() {
+			hook(point)
+		}
+		if point == "committed" {
+			commits.Add(1)
+		}
+	}})
+	publish(t, s, job("a"))
+	got := mustReceive(t, subscribe(t, s), 1)
+	before := commits.Load()
+	for i, err := range togetherIn(t, s, &armed, hold, entered,
+		func() error { return got[0].Ack(t.Context(), nil) },
+		func() error { publish(t, s, job("b")); return nil },
+	) {
+		if err != nil {
+			t.Errorf("call %d: %v", i, err)
+		}
+	}
+	if n := commits.Load() - before; n != 1 {
+		t.Errorf("%d transactions for three calls; want one", n)
+	}
+	wantStats(t, s, "q", 1, 0, 0, 0)
+}
+
 // TestSettlementsOfOneTransaction settles jobs with consecutive numbers together:
 // all of them, and such that some were lost or are settled twice.
 func TestSettlementsOfOneTransaction(t *testing.T) {
@@ -58,11 +101,10 @@ func TestSettlementsOfOneTransaction(t *testing.T) {
 		"one lost, and twice": {lost: []int{1}, order: []int{1, 0, 1, 2},
 			want: []error{provider.ErrLeaseLost, nil, provider.ErrLeaseLost, nil}},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		eitherWay(t, name, func(t *testing.T, point string) {
 			var armed atomic.Bool
 			hold, entered := make(chan struct{}), make(chan struct{}, 1)
-			hook := holdAt("applied", hold, entered)
+			hook := holdAt(point, hold, entered)
 			s := openAt(t, filepath.Join(t.TempDir(), "jobs.db"), Config{}, internals{hook: func(point string) {
 				if armed.Load() {
 					hook(point)

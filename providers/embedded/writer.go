@@ -176,7 +176,7 @@ func (w *writer) collect() *batch {
 // process does a batch, and answers all of it. The write lock is given back before
 // the answers, if all went well.
 func (w *writer) process(b *batch) {
-	t, err := w.attempt(b)
+	t, err := w.attempt(b, true)
 	if err == nil {
 		w.turn.leave()
 		w.after(b, t)
@@ -186,8 +186,10 @@ func (w *writer) process(b *batch) {
 	w.turn.leave()
 }
 
-// attempt does a batch in one transaction.
-func (w *writer) attempt(b *batch) (*transaction, error) {
+// attempt does a batch in one transaction. If it is open to others, what has come while
+// it was written joins it, before receivers get what there is: those who have just been
+// answered prepare their next calls beside the writer, and share this sync.
+func (w *writer) attempt(b *batch, open bool) (*transaction, error) {
 	if err := w.store.inPlace(); err != nil {
 		return nil, err
 	}
@@ -197,6 +199,12 @@ func (w *writer) attempt(b *batch) (*transaction, error) {
 	}
 	w.point("begun")
 	b.apply(t)
+	if open && t.err == nil {
+		late := w.collect()
+		late.apply(t)
+		b.join(late)
+	}
+	b.start(t)
 	return t, t.commit()
 }
 
