@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/backstage-go/backstage/internal/brokers"
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -14,27 +15,38 @@ import (
 // provider says of itself, never by its name.
 type broker struct {
 	name string
-	// address is where a test has a store of its own, as providers.Open takes it. It
-	// skips the test if there is no such broker.
-	address func(t *testing.T) string
+	// store is where a test has a store of its own. It skips the test if there is no
+	// such broker.
+	store func(t *testing.T) store
 	// serve starts a server for one test, which may treat it badly. Nil if the broker
 	// has no server.
 	serve func(t *testing.T) *server
+	// lease is the one that mortal workers have. Defaults to that of the others.
+	lease time.Duration
+	// late is how long its numbers may be those of before.
+	late time.Duration
+	// unbounded says that its queues have no bounds.
+	unbounded bool
 }
 
 // server is a broker's server that may be treated badly.
 type server struct {
 	*brokers.Server
-	proxy   *brokers.Proxy
-	address string // of a store behind the proxy
+	proxy *brokers.Proxy
+	store store // behind the proxy
 }
 
 // all are the brokers that Backstage works on.
 func all() []broker {
 	return []broker{
-		{name: "embedded", address: embeddedAddress},
-		{name: "redis", address: redisAddress, serve: serveRedis},
+		embeddedBroker(),
+		redisBroker(),
+		rabbitMQBroker(),
 	}
+}
+
+func embeddedBroker() broker {
+	return broker{name: "embedded", store: func(t *testing.T) store { return store{Address: embeddedAddress(t)} }}
 }
 
 func embeddedAddress(t *testing.T) string {
@@ -58,13 +70,17 @@ func onEach(t *testing.T, scenario func(t *testing.T, s *stage)) {
 	onEachBounded(t, nil, scenario)
 }
 
-// onEachBounded does, with bounds for queues.
+// onEachBounded does, with bounds for queues where there are any.
 func onEachBounded(t *testing.T, bounds map[string]int, scenario func(t *testing.T, s *stage)) {
 	t.Parallel()
 	for _, b := range all() {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
-			scenario(t, newStage(t, bounded(b.address(t), bounds)))
+			at := b.store(t)
+			if !b.unbounded {
+				at.Address = bounded(at.Address, bounds)
+			}
+			scenario(t, newStage(t, b, at))
 		})
 	}
 }
@@ -80,7 +96,9 @@ func onEachServer(t *testing.T, scenario func(t *testing.T, s *stage, on *server
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			on := b.serve(t)
-			scenario(t, newStage(t, on.address), on)
+			s := newStage(t, b, on.store)
+			s.ownServer = true
+			scenario(t, s, on)
 		})
 	}
 }

@@ -22,7 +22,7 @@ func TestAKilledWorkersJobStartsElsewhere(t *testing.T) {
 			first := s.untilWritten(time.Minute, "start", subject, 1)[0]
 			killed := time.Now()
 			pair.member(first).kill()
-			second := s.untilWritten(takeover, "start", subject, 2)[1]
+			second := s.untilWritten(s.takeover(), "start", subject, 2)[1]
 			longest = max(longest, second.At.Sub(killed))
 			if second.PID == first.PID || second.Crashes != 1 || second.Attempt != 1 {
 				t.Errorf("second start: %+v, want elsewhere, with one crash and no failure", second)
@@ -30,14 +30,14 @@ func TestAKilledWorkersJobStartsElsewhere(t *testing.T) {
 			s.untilQuiet(time.Minute)
 			pair.replace()
 		}
-		t.Logf("from a kill to the second start: %v at most, with a lease of %v", longest, lease)
+		t.Logf("from a kill to the second start: %v at most, with a lease of %v", longest, s.lease())
 		s.checkNoneIsDead()
 	})
 }
 
 func TestAJobThatOutlivesItsLeaseRunsOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
-		s.enqueue(job("q", fmt.Sprintf("long sleep %v", 5*lease)))
+		s.enqueue(job("q", fmt.Sprintf("long sleep %v", 5*s.lease())))
 		start(t, s.mortal("q", 1))
 		start(t, s.mortal("q", 1))
 		s.untilQuiet(time.Minute)
@@ -55,7 +55,7 @@ func TestAStoppedWorkerLosesItsJobAndChangesNothingWhenItGoesOn(t *testing.T) {
 		s.untilWritten(time.Minute, "start", "stopped", 1)
 		first.signal(syscall.SIGSTOP)
 		second := start(t, s.mortal("q", 1))
-		s.untilWritten(takeover, "end", "stopped", 1)
+		s.untilWritten(s.takeover(), "end", "stopped", 1)
 		first.signal(syscall.SIGCONT)
 		s.until(time.Minute, func() (bool, string) {
 			return len(s.ledger.read(t, "end"))+len(s.ledger.read(t, "fail")) == 2, "the stopped handler does not go on"
@@ -153,7 +153,7 @@ func TestAllThatADeadWorkerHeldIsTakenOverAsSlotsGetFree(t *testing.T) {
 		})
 		first.kill()
 		second := start(t, s.mortal("q", slots))
-		s.until(takeover, func() (bool, string) {
+		s.until(s.takeover(), func() (bool, string) {
 			n := len(s.ledger.read(t, "start")) - many - 1
 			return n == many+1, fmt.Sprintf("%d of %d jobs are taken over", n, many+1)
 		})
@@ -179,7 +179,7 @@ func TestJobsThatWaitForARetryDoNotHoldUpTheRecoveryOfOthers(t *testing.T) {
 		s.untilWritten(time.Minute, "start", "victim", 1)
 		first.kill()
 		start(t, s.mortal("q", 4))
-		s.untilWritten(takeover, "end", "victim", 1)
+		s.untilWritten(s.takeover(), "end", "victim", 1)
 	})
 }
 
@@ -214,8 +214,7 @@ func TestAChainWhoseWorkerDiesBeforeItsAckGoesOnUnderOneID(t *testing.T) {
 		kills := 0
 		s.until(20*time.Minute, func() (bool, string) {
 			kills += crew.replace()
-			depth, inFlight, held := s.numbers()
-			return depth+inFlight+held == 0, fmt.Sprintf("%d wait, %d run, %d are held", depth, inFlight, held)
+			return s.quiet()
 		})
 		if kills < len(jobs) {
 			t.Errorf("%d kills, want one for each of %d chains", kills, len(jobs))

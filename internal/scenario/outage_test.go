@@ -46,7 +46,7 @@ func TestAWorkerSaysThatItIsDeafAndWorksAgainAfterAnOutage(t *testing.T) {
 	for _, outage := range outages() {
 		t.Run(outage.name, func(t *testing.T) {
 			onEachServer(t, func(t *testing.T, s *stage, on *server) {
-				w := s.worker("q", 4, lease, deeds{s.ledger}.do)
+				w := s.worker("q", 4, s.lease(), deeds{s.ledger}.do)
 				var longest time.Duration
 				for i := range long(1, 20) {
 					longest = max(longest, s.suffer(w, on, outage, i))
@@ -121,7 +121,7 @@ func (s *stage) enqueueSoon(jobs ...backstage.Job) {
 
 func TestConnectionsThatAreCutAreMadeAnew(t *testing.T) {
 	onEachServer(t, func(t *testing.T, s *stage, on *server) {
-		w := s.worker("q", 4, lease, deeds{s.ledger}.do)
+		w := s.worker("q", 4, s.lease(), deeds{s.ledger}.do)
 		for i := range long(5, 50) {
 			before, after := fmt.Sprintf("running-%d", i), fmt.Sprintf("after-%d", i)
 			s.enqueueSoon(job("q", before+" sleep 300ms"))
@@ -155,7 +155,7 @@ func TestJobsInFlightAreFoundWhenBrokerAndWorkerDiedTogether(t *testing.T) {
 		on.proxy.Cut()
 		on.proxy.Resume()
 		start(t, s.mortal("q", 20))
-		s.until(takeover, func() (bool, string) {
+		s.until(s.takeover(), func() (bool, string) {
 			n := len(s.ledger.read(t, "end"))
 			return n == 20, fmt.Sprintf("%d of 20 ended", n)
 		})

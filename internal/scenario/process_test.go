@@ -13,11 +13,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/backstage-go/backstage/providers"
 	"github.com/backstage-go/backstage/runtime"
 )
 
-// lease is short, so that the tests do not wait long for a dead worker's jobs. Where
+// lease is that of workers that die, where their broker can do so; it is short, so that the tests do not wait long for a dead worker's jobs. Where
 // nobody dies it is calm: a slow disk is no dead worker then.
 const (
 	lease = 2 * time.Second
@@ -27,15 +26,12 @@ const (
 // room is what a machine that is busy may take longer.
 const room = 20 * time.Second
 
-// takeover is the longest until a dead worker's jobs start elsewhere.
-const takeover = lease + 5*time.Second + room
-
 // workerEnv makes the test binary a worker process.
 const workerEnv = "BACKSTAGE_SCENARIO_WORKER"
 
 // setup says what a worker process is to be.
 type setup struct {
-	Address     string
+	Store       store
 	Ledger      ledger
 	Queue       string
 	More        []string // queues that it serves too
@@ -71,7 +67,7 @@ func work(config string) error {
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM)
 	defer stop()
-	p, err := providers.Open(ctx, s.Address)
+	p, shut, err := s.Store.open(ctx)
 	if err != nil {
 		return err
 	}
@@ -88,7 +84,7 @@ func work(config string) error {
 	if err := worker.Run(ctx); err != nil {
 		return err
 	}
-	return p.Close(context.Background())
+	return shut(context.Background())
 }
 
 func (s setup) config() backstage.WorkerConfig {

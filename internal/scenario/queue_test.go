@@ -62,6 +62,7 @@ func fortyMessages(s *stage, dedupe bool) {
 
 func TestAJobThatFindsNoRoomIsRefusedWhenItsTimeIsOver(t *testing.T) {
 	onEachBounded(t, map[string]int{"q": 1}, func(t *testing.T, s *stage) {
+		s.needs(!s.broker.unbounded, "bounds of queues")
 		s.enqueue(job("q", "first"))
 		for i := range long(30, 300) { // at any moment of whatever asks for room again and again
 			ctx, cancel := context.WithTimeout(t.Context(), time.Duration(20+i)*time.Millisecond)
@@ -160,7 +161,7 @@ func TestAWorkerTakesNoMoreThanItRuns(t *testing.T) {
 			return n == 2, fmt.Sprintf("%d of 2 slots are taken", n)
 		})
 		start(t, both(20))
-		s.until(takeover, func() (bool, string) {
+		s.until(s.takeover(), func() (bool, string) {
 			n := len(s.ledger.read(t, "start"))
 			return n == 12, fmt.Sprintf("%d of 12 jobs are started: somebody keeps what it does not run", n)
 		})
@@ -209,7 +210,7 @@ func TestABacklogThatIsDueAtOnceRunsOnceEach(t *testing.T) {
 func TestAJobThatIsDelayedForLongerThanTheLeaseRunsOnce(t *testing.T) {
 	onEach(t, func(t *testing.T, s *stage) {
 		s.needs(s.provider.Delays != nil, "delays")
-		s.enqueue(job("q", "later", backstage.In(2*lease)))
+		s.enqueue(job("q", "later", backstage.In(2*s.lease())))
 		start(t, s.mortal("q", 4))
 		start(t, s.mortal("q", 4))
 		s.untilQuiet(time.Minute)
@@ -231,7 +232,7 @@ func TestADeadWorkerDoesNotLockItsOrderingKey(t *testing.T) {
 		s.untilWritten(time.Minute, "start", "n0", 1)
 		first.kill()
 		start(t, s.mortal("q", 4))
-		s.untilQuiet(takeover)
+		s.untilQuiet(s.takeover())
 		var order []string
 		for _, e := range s.ledger.read(t, "end") {
 			order = append(order, e.Subject)

@@ -58,7 +58,7 @@ func TestEntriesThatSomebodyDeletedDoNotHoldUpTheRecoveryOfOthers(t *testing.T) 
 		s.do("XDEL", s.stream("q"), e.ID)
 	}
 	start(t, s.mortal("q", 2))
-	s.untilWritten(takeover, "end", "victim", 1)
+	s.untilWritten(s.takeover(), "end", "victim", 1)
 	s.until(time.Minute, func() (bool, string) {
 		pending, err := s.redis.XPending(t.Context(), s.stream("q"), workers).Result()
 		return err == nil && pending.Count == 0, fmt.Sprintf("pending: %+v, %v", pending, err)
@@ -121,7 +121,7 @@ func (s *redisStage) lose(round int, vanish func(*redisStage), all bool) {
 func TestConnectionsThatTheServerKillsAreMadeAnew(t *testing.T) {
 	t.Parallel()
 	s := onRedisServer(t)
-	w := s.worker("q", 4, lease, deeds{s.ledger}.do)
+	w := s.worker("q", 4, s.lease(), deeds{s.ledger}.do)
 	start(t, s.mortal("q", 4))
 	for i := range long(5, 50) {
 		running, after := fmt.Sprintf("running-%d", i), fmt.Sprintf("after-%d", i)
@@ -140,7 +140,7 @@ func TestConnectionsThatTheServerKillsAreMadeAnew(t *testing.T) {
 func TestJobsThatAreSettledWhileRedisPausesAreDoneOnce(t *testing.T) {
 	t.Parallel()
 	s := onRedisServer(t)
-	jobs, subjects := numbered(long(100, 1000), "q", "n", fmt.Sprintf("sleep %v", lease-200*time.Millisecond))
+	jobs, subjects := numbered(long(100, 1000), "q", "n", fmt.Sprintf("sleep %v", s.lease()-200*time.Millisecond))
 	s.enqueue(jobs...)
 	start(t, s.mortal("q", 25))
 	start(t, s.mortal("q", 25))
@@ -174,7 +174,7 @@ func TestDeadWorkersLeaveNoConsumers(t *testing.T) {
 		subject := fmt.Sprintf("victim-%d", i)
 		s.enqueue(job("q", subject+" hang"))
 		w := start(t, s.mortal("q", 1))
-		s.untilWritten(takeover, "start", subject, 1)
+		s.untilWritten(s.takeover(), "start", subject, 1)
 		for _, name := range s.consumers("q") {
 			names[name] = true
 		}

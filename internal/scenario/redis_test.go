@@ -10,6 +10,14 @@ import (
 	"github.com/redis/go-redis/v9"
 )
 
+func redisBroker() broker {
+	return broker{
+		name:  "redis",
+		store: func(t *testing.T) store { return store{Address: redisAddress(t)} },
+		serve: serveRedis,
+	}
+}
+
 // redisAddress is a namespace on the server that all tests share.
 func redisAddress(t *testing.T) string {
 	return redisURL(brokers.SharedRedis(t))
@@ -19,7 +27,7 @@ func redisAddress(t *testing.T) string {
 func serveRedis(t *testing.T) *server {
 	r := brokers.RequireRedis(t, brokers.RedisOptions{Args: []string{"--appendfsync", "always"}})
 	proxy := brokers.StartProxy(t, r.Addr())
-	return &server{Server: r.Server, proxy: proxy, address: redisURL(proxy.Addr())}
+	return &server{Server: r.Server, proxy: proxy, store: store{Address: redisURL(proxy.Addr())}}
 }
 
 func redisURL(addr string) string {
@@ -53,7 +61,7 @@ func newRedisStage(t *testing.T, address string) *redisStage {
 	}
 	client := redis.NewClient(&redis.Options{Addr: u.Host})
 	t.Cleanup(func() { _ = client.Close() })
-	return &redisStage{stage: newStage(t, address), redis: client, in: u.Query().Get("namespace")}
+	return &redisStage{stage: newStage(t, redisBroker(), store{Address: address}), redis: client, in: u.Query().Get("namespace")}
 }
 
 // stream is the key of a queue, and workers the group that reads it.

@@ -1,7 +1,9 @@
 package scenario
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"os"
@@ -17,27 +19,53 @@ import (
 // stage is a store with a client on it.
 type stage struct {
 	t        *testing.T
-	address  string
+	store    store
+	broker   broker
 	ledger   ledger
 	provider *provider.Provider
 	client   *backstage.Client
+
+	ownServer  bool      // which the scenario treats badly
+	quietSince time.Time // of untilQuiet, zero while something is to be done
+}
+
+// store is where jobs are.
+type store struct {
+	Address string // as providers.Open takes it
+	Lend    string // of whose delays and claims are borrowed; empty: nobody's
+}
+
+// open opens a store, and returns it with what closes it.
+func (s store) open(ctx context.Context) (p *provider.Provider, shut func(context.Context) error, err error) {
+	if p, err = providers.Open(ctx, s.Address); err != nil || s.Lend == "" {
+		return p, func(ctx context.Context) error { return p.Close(ctx) }, err
+	}
+	lender, err := providers.Open(ctx, s.Lend)
+	if err != nil {
+		return nil, nil, errors.Join(err, p.Close(ctx))
+	}
+	p.Delays, p.Claims = lender.Lend("scenario")
+	return p, func(ctx context.Context) error { return errors.Join(p.Close(ctx), lender.Close(ctx)) }, nil
 }
 
 // newStage opens a new store.
-func newStage(t *testing.T, address string) *stage {
+func newStage(t *testing.T, b broker, at store) *stage {
 	t.Helper()
-	s := &stage{t: t, address: address, ledger: ledger(filepath.Join(t.TempDir(), "ledger"))}
+	s := &stage{t: t, broker: b, store: at, ledger: ledger(filepath.Join(t.TempDir(), "ledger"))}
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 	defer cancel()
+	var shut func(context.Context) error
 	var err error
-	if s.provider, err = providers.Open(ctx, address); err != nil {
+	if s.provider, shut, err = at.open(ctx); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := s.provider.Close(context.Background()); err != nil {
+		if err := shut(context.Background()); err != nil {
 			t.Errorf("close: %v", err)
 		}
-		s.ledger.checkDoneIsDone(t)
+		if s.facts().Confirmed || !s.ownServer {
+			s.ledger.checkDoneIsDone(t)
+		}
 	})
 	if s.client, err = backstage.NewClient(s.provider, backstage.ClientConfig{}); err != nil {
 		t.Fatal(err)
@@ -47,15 +75,21 @@ func newStage(t *testing.T, address string) *stage {
 
 // setup returns what a worker process of this stage is.
 func (s *stage) setup(queue string, concurrency int) setup {
-	return setup{Address: s.address, Ledger: s.ledger, Queue: queue, Concurrency: concurrency, Lease: calm}
+	return setup{Store: s.store, Ledger: s.ledger, Queue: queue, Concurrency: concurrency, Lease: calm}
 }
 
 // mortal returns what a worker process is that may be killed.
 func (s *stage) mortal(queue string, concurrency int) setup {
 	m := s.setup(queue, concurrency)
-	m.Lease = lease
+	m.Lease = s.lease()
 	return m
 }
+
+// lease is that of a mortal worker.
+func (s *stage) lease() time.Duration { return cmp.Or(s.broker.lease, lease) }
+
+// takeover is the longest until a dead worker's jobs start elsewhere.
+func (s *stage) takeover() time.Duration { return s.lease() + 5*time.Second + room }
 
 // worker runs a worker in this process until the test ends.
 func (s *stage) worker(queue string, concurrency int, lease time.Duration, handle func(context.Context, payload, *backstage.Next) error) *backstage.Worker {
@@ -140,10 +174,25 @@ func (s *stage) numbers() (depth, inFlight, held int64) {
 // after the other: who moves from one to another meanwhile may be overlooked.
 func (s *stage) untilQuiet(most time.Duration) {
 	s.t.Helper()
-	s.until(most, func() (bool, string) {
-		depth, inFlight, held := s.numbers()
-		return depth+inFlight+held == 0, fmt.Sprintf("not quiet: %d wait, %d run, %d are held", depth, inFlight, held)
-	})
+	s.until(most+s.broker.late, s.quiet)
+}
+
+// quiet reports whether nothing is ready, running or held, and has not been for as long
+// as numbers may be late.
+func (s *stage) quiet() (bool, string) {
+	s.t.Helper()
+	depth, inFlight, held := s.numbers()
+	switch {
+	case depth+inFlight+held > 0:
+		s.quietSince = time.Time{}
+	case s.quietSince.IsZero():
+		s.quietSince = time.Now()
+	}
+	quiet := !s.quietSince.IsZero() && time.Since(s.quietSince) >= s.broker.late
+	if quiet {
+		s.quietSince = time.Time{}
+	}
+	return quiet, fmt.Sprintf("not quiet: %d wait, %d run, %d are held", depth, inFlight, held)
 }
 
 // dead returns the dead letters by their jobs' ids.
