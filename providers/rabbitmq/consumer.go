@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
@@ -22,6 +23,9 @@ type consumer struct {
 	cancels chan string
 	acks    batcher[*ending]
 	settled acknowledged // of acks' flush alone
+	open    atomic.Int64 // deliveries that are not settled
+
+	drained chan struct{} // closed when nothing more arrives
 
 	calls sync.Mutex // one call that waits for an answer at a time
 
@@ -91,6 +95,7 @@ func (c *consumer) acknowledge(batch []*ending) {
 	if err != nil {
 		err = fmt.Errorf("%w: %w", provider.ErrLeaseLost, err)
 	}
+	c.open.Add(-int64(len(batch)))
 	for _, e := range batch {
 		e.err = e.delivery.end(err)
 		close(e.done)

@@ -83,7 +83,7 @@ func (l *lane) consume(conn *connection) (*consumer, <-chan amqp.Delivery, error
 	if err != nil {
 		return nil, nil, explained(err)
 	}
-	c := &consumer{lane: l, conn: conn, ch: ch, tag: l.sub.opts.Worker, lost: make(chan struct{})}
+	c := &consumer{lane: l, conn: conn, ch: ch, tag: l.sub.opts.Worker, lost: make(chan struct{}), drained: make(chan struct{})}
 	c.acks.flush = c.acknowledge
 	c.ends = ch.NotifyClose(make(chan *amqp.Error, 1))
 	c.cancels = ch.NotifyCancel(make(chan string, 1))
@@ -106,6 +106,7 @@ func (l *lane) pump(c *consumer, deliveries <-chan amqp.Delivery) {
 		case d, ok := <-deliveries:
 			if !ok {
 				deliveries = nil // cancelled: what is here may still be settled
+				close(c.drained)
 				continue
 			}
 			l.arrive(c, &d)
@@ -119,6 +120,9 @@ func (l *lane) pump(c *consumer, deliveries <-chan amqp.Delivery) {
 			c.cancels = nil
 		case err := <-c.ends:
 			c.end(reason(err))
+			if deliveries != nil {
+				close(c.drained)
+			}
 			return
 		}
 	}
@@ -136,6 +140,7 @@ func reason(err *amqp.Error) error {
 
 // arrive takes what has come.
 func (l *lane) arrive(c *consumer, m *amqp.Delivery) {
+	c.open.Add(1)
 	d := &delivery{source: c, tag: m.DeliveryTag}
 	var err error
 	if d.job, err = provider.Unmarshal(m.Body); err != nil {
@@ -177,7 +182,8 @@ func number(v any) int64 {
 	return 0
 }
 
-// cancel lets nothing more arrive. What it returns is closed when nothing of it runs.
+// cancel lets nothing more arrive, and returns when nothing does any more, or after a
+// while. What it returns is closed when nothing of it runs.
 func (l *lane) cancel(ctx context.Context) <-chan struct{} {
 	l.mu.Lock()
 	c := l.current
@@ -194,12 +200,29 @@ func (l *lane) cancel(ctx context.Context) <-chan struct{} {
 	timer := time.NewTimer(farewell)
 	defer timer.Stop()
 	select {
-	case <-done:
+	case <-c.drained:
 	case <-timer.C:
 	case <-ctx.Done():
 	}
 	return done
 }
+
+// fill returns when all has arrived that may, or nothing seems to be under way. What
+// arrived after the goodbye of a consumer would come back as if a worker had died of it,
+// and for each acknowledgement of the last moment something is under way.
+func (l *lane) fill(ctx context.Context) {
+	l.mu.Lock()
+	c := l.current
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, underWay)
+	defer cancel()
+	for c != nil && !c.over() && c.open.Load() < int64(l.prefetch) && sleep(ctx, time.Millisecond) {
+	}
+}
+
+// underWay is how long a job takes at most, but on a broker that is very busy, from an
+// acknowledgement that makes room for it until it is here.
+const underWay = 100 * time.Millisecond
 
 // sent returns when all settlements are with the system.
 func (l *lane) sent(ctx context.Context) error {

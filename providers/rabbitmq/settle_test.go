@@ -205,3 +205,28 @@ func TestAUserWhoMayNotPublishIsTold(t *testing.T) {
 		t.Errorf("a wrong password: %v", err)
 	}
 }
+
+// Whoever closes in good order gives back what had only been sent to it, and nobody
+// counts that as a crash.
+func TestWhatWasNotReceivedIsGivenBackUncounted(t *testing.T) {
+	t.Parallel()
+	s, _ := sharedBroker(t).open()
+	const jobs = 20
+	publish(t, s, someJobs(jobs, "work")...)
+	sub := subscribe(t, s, options(jobs, "work"))
+	ack(t, receive(t, sub, 1)...)
+	until(t, "all have arrived", func() bool { return s.ahead("work") == jobs-1 })
+	if err := sub.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	rest := receive(t, subscribe(t, s, options(jobs, "work")), jobs-1)
+	for _, d := range rest {
+		if d.job.Counters.Crashes != 0 {
+			t.Errorf("%s: %+v; want no crash", d.job.ID, d.job.Counters)
+		}
+	}
+	ack(t, rest...)
+	if there, n, err := s.admin.exists(t.Context(), s.names.jobs("work")); !there || n != 0 || err != nil {
+		t.Errorf("%d jobs are left, %v", n, err)
+	}
+}

@@ -201,15 +201,17 @@ func (s *subscription) Extend(_ context.Context, deliveries []provider.Delivery)
 	return errs
 }
 
-// Close ends the subscription: provider.Subscription. The broker has processed all
-// that was sent to it when it answers the goodbye; it gives to others what was not
-// settled.
+// Close ends the subscription: provider.Subscription. What was not received is given
+// back. The broker has processed all that was sent to it when it answers the goodbye;
+// it gives to others what was not settled.
 func (s *subscription) Close(ctx context.Context) error {
 	s.stop()
+	s.each(func(l *lane) { l.fill(ctx) })
 	var cancels []<-chan struct{}
 	for _, l := range s.order {
 		cancels = append(cancels, l.cancel(ctx))
 	}
+	s.giveBack(ctx)
 	err := s.settling.close(ctx)
 	for _, l := range s.order {
 		err = errors.Join(err, l.sent(ctx))
@@ -226,6 +228,34 @@ func (s *subscription) Close(ctx context.Context) error {
 		return fmt.Errorf("close subscription: %w", err)
 	}
 	return nil
+}
+
+// each does something with all lanes at once.
+func (s *subscription) each(do func(l *lane)) {
+	var group sync.WaitGroup
+	for _, l := range s.order {
+		group.Go(func() { do(l) })
+	}
+	group.Wait()
+}
+
+// giveBack releases what has arrived and was not received, as far as there is time: with
+// the connection it would come back as well, but as if a worker had died of it.
+func (s *subscription) giveBack(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, farewell)
+	defer cancel()
+	s.mu.Lock()
+	var left []*delivery
+	for _, l := range s.order {
+		left = append(left, l.ready...)
+		l.ready = nil
+	}
+	s.mu.Unlock()
+	var group sync.WaitGroup
+	for _, d := range left {
+		group.Go(func() { _ = d.Release(ctx) }) // what is not released comes back with the connection
+	}
+	group.Wait()
 }
 
 // hears returns nil while every lane has a consumer.
