@@ -1,0 +1,102 @@
+package kafka
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	kafkago "github.com/segmentio/kafka-go"
+
+	"github.com/backstage-go/backstage/runtime/provider"
+)
+
+// make makes a topic of jobs by hand, with some settings of its own.
+func (c *cluster) make(s *store, queue string, settings map[string]string) {
+	c.t.Helper()
+	topic := kafkago.TopicConfig{Topic: s.names.jobs(queue), NumPartitions: 2, ReplicationFactor: 1}
+	for key, value := range settings {
+		topic.ConfigEntries = append(topic.ConfigEntries, kafkago.ConfigEntry{ConfigName: key, ConfigValue: value})
+	}
+	r, err := s.client.CreateTopics(c.t.Context(), &kafkago.CreateTopicsRequest{Topics: []kafkago.TopicConfig{topic}})
+	if err == nil {
+		err = r.Errors[topic.Topic]
+	}
+	if err != nil {
+		c.t.Fatalf("make topic %s: %v", topic.Topic, err)
+	}
+}
+
+func TestATopicThatLosesJobsIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	s, _ := c.open()
+	const day = 24 * 60 * 60 * 1000
+	for queue, made := range map[string]struct {
+		settings map[string]string
+		maxAge   time.Duration
+		says     string
+	}{
+		"usual":    {nil, 0, "retention.ms of 604800000"}, // a week
+		"short":    {map[string]string{"retention.ms": "1000"}, time.Hour, "retention.ms of 1000"},
+		"enough":   {map[string]string{"retention.ms": "604800000"}, 6 * 24 * time.Hour, ""},
+		"ever":     {map[string]string{"retention.ms": "-1"}, 0, ""},
+		"bounded":  {map[string]string{"retention.ms": "-1", "retention.bytes": "1000000"}, 0, "retention.bytes of 1000000"},
+		"compact":  {map[string]string{"retention.ms": "-1", "cleanup.policy": "compact"}, 0, "cleanup.policy compact"},
+		"ours":     {map[string]string{"retention.ms": "-1", "cleanup.policy": "delete"}, 1000 * 24 * time.Hour, ""},
+		"too long": {map[string]string{"retention.ms": "864000000"}, 10 * 24 * time.Hour, "wait there for 240h0m0s and a day"},
+	} {
+		c.make(s, queue, made.settings)
+		_, err := s.prepare(t.Context(), []provider.Lane{{Queue: queue}}, made.maxAge)
+		var setup *provider.SetupError
+		switch {
+		case made.says == "" && err != nil:
+			t.Errorf("%s: %v", queue, err)
+		case made.says != "" && (!errors.As(err, &setup) || !strings.Contains(err.Error(), made.says) || !strings.Contains(err.Error(), s.names.jobs(queue))):
+			t.Errorf("%s: %v, want a SetupError that names the topic and says %q", queue, err, made.says)
+		}
+	}
+}
+
+func TestTopicsAreMadeAsDocumented(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	c.cfg.Partitions = 5
+	s, _ := c.open()
+	partitions, err := s.prepare(t.Context(), []provider.Lane{{Queue: "q"}}, 0)
+	if err != nil || partitions["q"] != 5 {
+		t.Fatalf("partitions are %v, %v; want 5", partitions, err)
+	}
+	bury(t, s, aJob("1", "q"))
+	for topic, want := range map[string]map[string]string{
+		s.names.jobs("q"): {"cleanup.policy": "delete", "retention.ms": "-1", "retention.bytes": "-1"},
+		s.names.dead("q"): {"cleanup.policy": "compact,delete", "retention.ms": "-1", "retention.bytes": "-1"},
+	} {
+		found, err := s.describe(t.Context(), topic)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for key, value := range want {
+			if found[key] != value {
+				t.Errorf("topic %s has %s=%s, want %s", topic, key, found[key], value)
+			}
+		}
+	}
+}
+
+func TestPassiveMakesNoTopics(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	active, _ := c.open()
+	c.cfg.Passive, c.cfg.Timeout = true, 2*time.Second
+	s, _ := c.open()
+	stored := s.Publish(t.Context(), someJobs(1, "q"), provider.PublishOptions{})
+	if stored[0].Outcome != provider.OutcomeRefused || !strings.Contains(stored[0].Err.Error(), s.names.jobs("q")+" is not there") {
+		t.Errorf("%s, %v; want refused, naming the topic", stored[0].Outcome, stored[0].Err)
+	}
+	if queues, err := s.queues(t.Context(), partJobs); err != nil || len(queues) != 0 {
+		t.Errorf("there are topics of %v, %v", queues, err)
+	}
+	c.make(active, "q", map[string]string{"retention.ms": "-1"})
+	publish(t, s, someJobs(10, "q")...)
+}
