@@ -188,6 +188,28 @@ func TestPromotersKeepTheOrderOfAKey(t *testing.T) {
 	})
 }
 
+func TestACancelledJobOfAKeyKeepsNobodyBehindIt(t *testing.T) {
+	simulated(t, func(d *desk) {
+		delays, _ := d.p.Lend("a")
+		for _, id := range []string{"first", "second", "third", "fourth"} {
+			delays.Hold(d.Context(), []provider.Job{d.job("q", named(id), keyed("k"), after(time.Second))})
+		}
+		p := &pub{then: func(_ context.Context, jobs []provider.Job) []provider.Stored {
+			time.Sleep(time.Minute)
+			return stored(jobs, provider.OutcomeStored)
+		}}
+		d.promote(delays, p.publish)
+		time.Sleep(30 * time.Second)
+		for _, id := range []string{"second", "third"} { // one behind, and then the one that would be next
+			if cancelled, err := delays.Cancel(d.Context(), id); err != nil || len(cancelled) != 1 {
+				t.Errorf("cancel of %s: %d jobs, %v; want it cancelled", id, len(cancelled), err)
+			}
+		}
+		time.Sleep(time.Hour)
+		is(d.T, "published", fmt.Sprint(p.seen()), "[first fourth]")
+	})
+}
+
 func TestAPromoterPausesLongerAndLongerWhileNothingIsStored(t *testing.T) {
 	simulated(t, func(d *desk) {
 		delays, _ := d.p.Lend("a")

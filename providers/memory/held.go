@@ -16,7 +16,7 @@ type held struct {
 	state heldState
 	until time.Time // when its reservation ends
 	owner *promoter // whose reservation it is
-	slot  int       // in scope.waiting or scope.reserved
+	slot  int       // in the heap of its state
 }
 
 type heldState int
@@ -27,6 +27,15 @@ const (
 	heldBehind             // due, and a job of its ordering key is reserved
 	heldGone
 )
+
+// succession is an ordering key of which a job is reserved, or others wait behind the
+// first that is not: of those that are due at once, only the first is in scope.waiting,
+// because to look at all of them again for each that is published takes the square of
+// their number.
+type succession struct {
+	reserved bool
+	behind   heap[*held]
+}
 
 // orderKey names an ordering key of a queue.
 type orderKey struct{ queue, key string }
@@ -42,12 +51,10 @@ type scope struct {
 
 	waiting  heap[*held] // by due time
 	reserved heap[*held] // by the end of the reservation
-	// behind has an entry for each ordering key of which a job is reserved, and
-	// in it the due ones that wait until that is published.
-	behind map[orderKey][]*held
-	ids    map[string][]*held
-	counts map[string]int64 // by queue
-	orders uint64
+	keys     map[orderKey]*succession
+	ids      map[string][]*held
+	counts   map[string]int64 // by queue
+	orders   uint64
 
 	promoters  []*sleeper
 	publishing int // promoters with a publish of their own
@@ -55,20 +62,24 @@ type scope struct {
 
 func newScope() *scope {
 	return &scope{
-		claims: newClaimTable(),
-		waiting: heap[*held]{
-			before: func(a, b *held) bool {
-				return a.due.Before(b.due) || a.due.Equal(b.due) && a.order < b.order
-			},
-			slot: func(h *held) *int { return &h.slot },
-		},
+		claims:  newClaimTable(),
+		waiting: byDue(),
 		reserved: heap[*held]{
 			before: func(a, b *held) bool { return a.until.Before(b.until) },
 			slot:   func(h *held) *int { return &h.slot },
 		},
-		behind: make(map[orderKey][]*held),
+		keys:   make(map[orderKey]*succession),
 		ids:    make(map[string][]*held),
 		counts: make(map[string]int64),
+	}
+}
+
+func byDue() heap[*held] {
+	return heap[*held]{
+		before: func(a, b *held) bool {
+			return a.due.Before(b.due) || a.due.Equal(b.due) && a.order < b.order
+		},
+		slot: func(h *held) *int { return &h.slot },
 	}
 }
 
@@ -98,11 +109,11 @@ func (c *scope) forget(h *held) {
 	switch h.state {
 	case heldWaiting:
 		c.waiting.remove(h)
+		c.elect(h.orderKey())
 	case heldReserved:
 		c.unreserve(h)
 	case heldBehind:
-		key := h.orderKey()
-		c.behind[key] = slices.DeleteFunc(c.behind[key], func(o *held) bool { return o == h })
+		c.keys[h.orderKey()].behind.remove(h)
 	}
 	h.state = heldGone
 	id, queue := h.entry.job.ID, h.entry.job.Queue
@@ -155,11 +166,17 @@ func (c *scope) reserve(p *promoter, limit int, until, now time.Time) (batch []*
 		}
 		c.waiting.remove(h)
 		if key := h.orderKey(); key.key != "" {
-			if behind, busy := c.behind[key]; busy {
-				h.state, c.behind[key] = heldBehind, append(behind, h)
+			k := c.keys[key]
+			if k == nil {
+				k = &succession{behind: byDue()}
+				c.keys[key] = k
+			}
+			if k.reserved {
+				h.state = heldBehind
+				k.behind.push(h)
 				continue
 			}
-			c.behind[key] = nil
+			k.reserved = true
 		}
 		h.state, h.owner, h.until = heldReserved, p, until
 		c.reserved.push(h)
@@ -168,16 +185,30 @@ func (c *scope) reserve(p *promoter, limit int, until, now time.Time) (batch []*
 	return batch, jobs
 }
 
-// unreserve ends a reservation; those of its key that waited for it wait for
-// their turn again.
+// unreserve ends a reservation; the next of its key waits for its turn.
 func (c *scope) unreserve(h *held) {
 	c.reserved.remove(h)
-	key := h.orderKey()
-	for _, b := range c.behind[key] {
-		b.state = heldWaiting
-		c.waiting.push(b)
+	if k := c.keys[h.orderKey()]; k != nil {
+		k.reserved = false
+		c.elect(h.orderKey())
 	}
-	delete(c.behind, key)
+}
+
+// elect lets the first of those behind wait for its turn, unless one of its key is
+// reserved.
+func (c *scope) elect(key orderKey) {
+	k := c.keys[key]
+	if k == nil || k.reserved {
+		return
+	}
+	h, ok := k.behind.first()
+	if !ok {
+		delete(c.keys, key)
+		return
+	}
+	k.behind.remove(h)
+	h.state = heldWaiting
+	c.waiting.push(h)
 }
 
 // expire gives back what is reserved by promoters that have not answered in time.
