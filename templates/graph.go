@@ -143,7 +143,7 @@ func (g Graph) Of(service string) []Node {
 
 // ID names a task or a service where dots mean something.
 func (Graph) ID(name string) string {
-	return strings.ReplaceAll(strings.ReplaceAll(name, "_", "__"), ".", "_")
+	return strings.NewReplacer("_", "_u", ".", "__").Replace(name)
 }
 
 // Name is a task's own name.

@@ -141,3 +141,16 @@ func TestOddTextStandsForItself(t *testing.T) {
 		t.Errorf("the graph has no %q:\n%s", want, graph.String())
 	}
 }
+
+// TestNodesOfAGraphNeverMeet names nodes whose names differ in dots and underscores only.
+func TestNodesOfAGraphNeverMeet(t *testing.T) {
+	t.Parallel()
+	seen := map[string]string{}
+	for _, name := range []string{"a.b", "a_b", "a_.b", "a._b", "a._.b", "a__b", "a.__b", "a.ub", "a_ub", "a_u.b"} {
+		id := templates.Graph{}.ID(name)
+		if other, taken := seen[id]; taken {
+			t.Errorf("%s and %s are both %s", other, name, id)
+		}
+		seen[id] = name
+	}
+}
