@@ -137,7 +137,7 @@ func TestOddTextStandsForItself(t *testing.T) {
 	if err := (templates.Graph{Tasks: []templates.Node{{RPC: "s.Tasks.A", Service: "s.Tasks", Queue: odd}}}).Mermaid(&graph); err != nil {
 		t.Fatal(err)
 	}
-	if want := `s_Tasks_A["A<br/>a|#lt;b#gt;#96;*c*#quot;[d]\#35;"]`; !strings.Contains(graph.String(), want) {
+	if want := `s__Tasks__A["A<br/>a|#lt;b#gt;#96;*c*#quot;[d]\#35;"]`; !strings.Contains(graph.String(), want) {
 		t.Errorf("the graph has no %q:\n%s", want, graph.String())
 	}
 }
