@@ -34,7 +34,7 @@ func parse(text string) (*address, error) {
 	switch scheme {
 	case "memory", "embedded":
 		a.shown = scheme + ":" + path
-	case "redis", "rediss", "amqp", "amqps":
+	case "redis", "rediss", "amqp", "amqps", "kafka":
 		a.shown = scheme + ":"
 		var err error
 		if a.url, err = url.Parse(text); err != nil || strings.Contains(a.url.EscapedPath()+a.url.Fragment, "@") {
@@ -179,8 +179,8 @@ func (a *address) names() []string {
 }
 
 // WithoutSecrets returns an address as it may be kept and shown: without user and
-// password, also those of the management API and of sentinels. It opens the same
-// store where neither is asked for. Of what is no URL it returns the scheme alone,
+// password, also those of the management API, of sentinels and of what lends. It opens
+// the same store where neither is asked for. Of what is no URL it returns the scheme alone,
 // and of a file's address all.
 func WithoutSecrets(address string) string {
 	scheme, _, _ := strings.Cut(address, ":")
@@ -193,13 +193,16 @@ func WithoutSecrets(address string) string {
 	}
 	at.User = nil
 	settings := at.Query()
-	if settings.Has("sentinel_username") || settings.Has("sentinel_password") || settings.Has("management") {
-		settings.Del("sentinel_username")
-		settings.Del("sentinel_password")
-		if management := settings["management"]; len(management) > 0 {
-			management[0] = WithoutSecrets(management[0])
+	before := settings.Encode()
+	settings.Del("sentinel_username")
+	settings.Del("sentinel_password")
+	for _, name := range []string{"management", "delays"} {
+		if others := settings[name]; len(others) > 0 {
+			others[0] = WithoutSecrets(others[0])
 		}
-		at.RawQuery = settings.Encode()
+	}
+	if after := settings.Encode(); after != before {
+		at.RawQuery = after
 	}
 	return at.String()
 }

@@ -11,6 +11,8 @@
 //	redis://host:7000?cluster=true       or by one
 //	redis://host:26379?master_name=main  on what sentinels call the master
 //	amqp://user:password@host/vhost      RabbitMQ, or amqps
+//	kafka://user:password@host:9092      Kafka
+//	kafka://host?delays=embedded:held.db with Delays and Claims of another one
 package providers
 
 import (
@@ -37,6 +39,11 @@ import (
 //	prefix, management (a URL), passive=true, ladder=off, consumer_timeout,
 //	node=HOST:PORT for each further node
 //	                           amqp, beside what its clients know
+//	prefix, group, partitions, replication, max_record, passive=true,
+//	broker=HOST:PORT for each further broker, tls=true, cacertfile,
+//	certfile, keyfile, mechanism=PLAIN|SCRAM-SHA-256|SCRAM-SHA-512,
+//	delays (an address of what lends Delays and Claims)
+//	                           kafka
 func Open(ctx context.Context, address string) (*provider.Provider, error) {
 	a, err := parse(address)
 	if err != nil {
@@ -49,7 +56,7 @@ func Open(ctx context.Context, address string) (*provider.Provider, error) {
 	return p, nil
 }
 
-const known = "known are memory:, embedded:FILE, redis://HOST and amqp://HOST"
+const known = "known are memory:, embedded:FILE, redis://HOST, amqp://HOST and kafka://HOST"
 
 func (a *address) open(ctx context.Context) (*provider.Provider, error) {
 	switch a.scheme {
@@ -59,6 +66,8 @@ func (a *address) open(ctx context.Context) (*provider.Provider, error) {
 		return openEmbedded(a)
 	case "redis", "rediss":
 		return openRedis(ctx, a)
+	case "kafka":
+		return openKafka(ctx, a)
 	default:
 		return openRabbitMQ(ctx, a)
 	}
