@@ -32,7 +32,7 @@ func (t *Tracker) Commit(now int64, slots int) (Commit, bool) {
 	f := &flight{mark: t.mark, leaving: t.leaving}
 	if !t.leaving {
 		f.mark = t.ahead()
-		f.starts = t.record(slots - len(t.ready))
+		f.starts = t.record(slots)
 	}
 	short := len(t.ready) < slots && f.mark > max(t.mark, t.started)
 	if !t.changed && len(f.starts) == 0 && !short {
@@ -45,12 +45,16 @@ func (t *Tracker) Commit(now int64, slots int) (Commit, bool) {
 	return f.Commit, true
 }
 
-// record takes up to n of the records that wait for a start of their own, and notes it.
+// record takes those of the records that wait for a start of their own which would be
+// the next to start, up to n, and notes it.
 func (t *Tracker) record(n int) []int64 {
 	var starts []int64
 	for len(starts) < n {
 		seq, ok := t.alone.lowest()
 		if !ok {
+			break
+		}
+		if other, ok := t.ready.lowest(); ok && other < seq && len(t.ready)+len(starts) >= n {
 			break
 		}
 		r := t.records.at(seq)
@@ -87,7 +91,7 @@ func (t *Tracker) ahead() int64 {
 
 // write makes a commit of what the tracker knows.
 func (t *Tracker) write(mark int64) Commit {
-	s := state{offset: t.base(), crashed: t.crashed, mark: mark, settled: t.settled}
+	s := state{owner: t.config.Owner, offset: t.base(), crashed: t.crashed, mark: mark, settled: t.settled}
 	if t.leaving {
 		s.mark = t.crashed
 		s.notes = t.handedOver()

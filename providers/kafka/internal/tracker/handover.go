@@ -30,17 +30,12 @@ func (t *Tracker) Leave() {
 //
 // Starts go on with the next commit that is accepted.
 func (t *Tracker) Resume(offset int64, metadata string) bool {
-	known := t.doubts
-	if t.flight != nil {
-		known = append(known, t.flight.Commit)
+	if f := t.flight; f != nil {
+		t.Unknown(f.Number)
 	}
-	for _, c := range append(known, t.last) {
+	for _, c := range append(t.doubts, t.last) {
 		if c.Offset != offset || c.Metadata != metadata {
 			continue
-		}
-		if f := t.flight; f != nil {
-			t.flight = nil
-			t.ask(f.starts)
 		}
 		t.Leave()
 		t.leaving = false

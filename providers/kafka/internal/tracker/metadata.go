@@ -26,7 +26,7 @@ var (
 // The state, all numbers as varints, offsets as the distance from the one before (the
 // committed offset, for the first):
 //
-//	crash line, mark
+//	owner (four bytes), crash line, mark
 //	number of intervals; for each its distance from the end of the one before, its length
 //	for each note its distance, a byte of flags, and what the flags say is there
 const (
@@ -43,7 +43,10 @@ const (
 	flagHandovers // three bits
 )
 
-const sumSpace = 4
+const (
+	ownerSpace = 4
+	sumSpace   = 4
+)
 
 // rawSpace is how many bytes of state and checksum fit into so many bytes of text.
 func rawSpace(text int) int {
@@ -52,6 +55,7 @@ func rawSpace(text int) int {
 
 // state is what a commit has on record.
 type state struct {
+	owner                 uint32
 	offset, crashed, mark int64
 	settled               intervals
 	notes                 []note
@@ -60,6 +64,7 @@ type state struct {
 func (s *state) encode() string {
 	crashed := max(s.crashed, s.offset)
 	b := make([]byte, 0, 64+s.settled.size()+len(s.notes)*keyedSpace)
+	b = binary.LittleEndian.AppendUint32(b, s.owner)
 	b = binary.AppendUvarint(b, uint64(crashed-s.offset))
 	b = binary.AppendUvarint(b, uint64(max(s.mark, crashed)-crashed))
 	b = binary.AppendUvarint(b, uint64(len(s.settled)))
@@ -159,7 +164,7 @@ func decode(offset int64, metadata string) (state, error) {
 
 func decodeState(offset int64, b []byte) (state, bool) {
 	r := reader{b: b, ok: offset >= 0}
-	s := state{offset: offset}
+	s := state{owner: r.owner(), offset: offset}
 	s.crashed = offset + r.span()
 	s.mark = s.crashed + r.span()
 	at := offset
@@ -187,6 +192,16 @@ type reader struct {
 }
 
 func (r *reader) span() int64 { return r.number(widestSpan) }
+
+func (r *reader) owner() uint32 {
+	if len(r.b) < ownerSpace {
+		r.ok, r.b = false, nil
+		return 0
+	}
+	v := binary.LittleEndian.Uint32(r.b)
+	r.b = r.b[ownerSpace:]
+	return v
+}
 
 func (r *reader) number(most int64) int64 {
 	v, n := binary.Uvarint(r.b)

@@ -17,9 +17,12 @@ type Config struct {
 	// Window is the most offsets between the lowest unsettled record and the last
 	// one added. Defaults to 65,536. At most 2,097,151.
 	Window int
-	// Metadata is the most bytes of a commit's metadata, at least 256: the broker's
+	// Metadata is the most bytes of a commit's metadata, at least 128: the broker's
 	// offset.metadata.max.bytes. Defaults to 4096.
 	Metadata int
+	// Owner tells the commits of one tracker from those of others that had the
+	// partition: a random number, drawn for each tracker.
+	Owner uint32
 }
 
 func (c Config) withDefaults() Config {
@@ -33,7 +36,8 @@ func (c Config) withDefaults() Config {
 		c.Metadata = 4096
 	}
 	c.Window = min(c.Window, widestSpan)
-	c.Metadata = max(c.Metadata, 256)
+	c.Chunk = min(c.Chunk, c.Window)
+	c.Metadata = max(c.Metadata, 128)
 	return c
 }
 
@@ -136,7 +140,7 @@ func (t *Tracker) Add(offset int64, key string) Added {
 	if offset < t.next {
 		return Dropped
 	}
-	if offset-t.base() >= int64(t.config.Window) {
+	if r := t.records.lowest(); r != nil && offset-r.offset >= int64(t.config.Window) {
 		return Full
 	}
 	t.forget(t.next, offset)
