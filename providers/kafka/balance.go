@@ -1,0 +1,99 @@
+package kafka
+
+import (
+	"context"
+	"slices"
+	"time"
+)
+
+// A worker that has more partitions than others gives some up. It starts nothing more
+// of one, waits until what runs of it has ended, puts on record that it left it, and
+// joins the next generation without it.
+
+// mostEmptying bounds how long a partition is emptied before it is given up with what
+// still runs, which is then run again by its next owner.
+const mostEmptying = 5 * time.Minute
+
+// recount is how often a worker looks whether its topics have other partitions.
+const recount = 5 * time.Second
+
+// balance does what others wait for. It is called with each heartbeat.
+func (s *subscription) balance(ctx context.Context) {
+	s.mu.Lock()
+	now := time.Now()
+	for _, l := range s.lanes {
+		l.empty(now, min(mostEmptying, max(s.opts.LongestRun, s.opts.Lease)))
+	}
+	s.partLocked()
+	look := now.Sub(s.counted) > recount
+	if look {
+		s.counted = now
+	}
+	s.mu.Unlock()
+	if look {
+		s.count(ctx)
+	}
+}
+
+// empty chooses partitions to give up, and leaves those of which nothing runs.
+func (l *lane) empty(now time.Time, most time.Duration) {
+	emptying := 0
+	for _, p := range l.parts {
+		if p.emptying {
+			emptying++
+		}
+	}
+	if emptying == 0 {
+		l.since = now
+	}
+	candidates := slices.Clone(l.parts)
+	slices.SortStableFunc(candidates, func(p, q *partition) int { return p.running() - q.running() })
+	for _, p := range candidates {
+		if !p.emptying && emptying < l.give && !p.limbo {
+			p.emptying = true
+			emptying++
+		}
+		if p.emptying && !p.leaving && (p.running() == 0 || now.Sub(l.since) > most) {
+			p.leaving = true
+			if p.tracker != nil {
+				p.tracker.Leave()
+				p.sub.commit.kick()
+			}
+		}
+	}
+}
+
+func (p *partition) running() int {
+	if p.tracker == nil {
+		return 0
+	}
+	return p.tracker.Running()
+}
+
+// partLocked parts with partitions of which it is on record that they are left.
+func (s *subscription) partLocked() {
+	for _, p := range s.parts {
+		if p.leaving && (p.tracker == nil || p.tracker.Left()) {
+			s.loseLocked(p)
+			p.lane.give = max(0, p.lane.give-1)
+			s.member.rejoin()
+		}
+	}
+}
+
+// count asks for a new generation if there are other partitions than were assigned.
+func (s *subscription) count(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, recount)
+	defer cancel()
+	for queue, l := range s.lanes {
+		n, err := s.store.topics.ready(ctx, s.store.jobsOf(queue))
+		if err != nil {
+			return
+		}
+		s.mu.Lock()
+		if l.partitions != n {
+			s.member.rejoin()
+		}
+		s.mu.Unlock()
+	}
+}
