@@ -32,7 +32,7 @@ func (t *Tracker) Commit(now int64, slots int) (Commit, bool) {
 	f := &flight{mark: t.mark, leaving: t.leaving}
 	if !t.leaving {
 		f.mark = t.ahead()
-		f.starts = t.record(slots)
+		f.starts = t.grant(slots)
 	}
 	short := len(t.ready) < slots && f.mark > max(t.mark, t.started)
 	if !t.changed && len(f.starts) == 0 && !short {
@@ -43,50 +43,6 @@ func (t *Tracker) Commit(now int64, slots int) (Commit, bool) {
 	f.Commit = t.write(f.mark)
 	t.flight = f
 	return f.Commit, true
-}
-
-// record takes those of the records that wait for a start of their own which would be
-// the next to start, up to n, and notes it.
-func (t *Tracker) record(n int) []int64 {
-	var starts []int64
-	for len(starts) < n {
-		seq, ok := t.alone.lowest()
-		if !ok {
-			break
-		}
-		if other, ok := t.ready.lowest(); ok && other < seq && len(t.ready)+len(starts) >= n {
-			break
-		}
-		r := t.records.at(seq)
-		if r.note == nil {
-			if !t.fits(r) {
-				break
-			}
-			t.space.reserve(r.keyed)
-			t.noted(r)
-		}
-		r.note.open = true
-		t.alone.pop()
-		starts = append(starts, seq)
-	}
-	return starts
-}
-
-// ahead is where the mark is to be: a chunk ahead of the next start, not past the last
-// record, and above all that was started.
-func (t *Tracker) ahead() int64 {
-	mark := max(t.mark, t.started)
-	next := t.next
-	if seq, ok := t.ready.lowest(); ok {
-		next = t.records.at(seq).offset
-	}
-	if seq, ok := t.fresh.lowest(); ok {
-		next = min(next, t.records.at(seq).offset)
-	}
-	if next == t.next {
-		return mark
-	}
-	return max(mark, min(t.next, next+int64(t.config.Chunk)))
 }
 
 // write makes a commit of what the tracker knows.
@@ -119,7 +75,7 @@ func (t *Tracker) Accepted(number int64) {
 			t.ready.push(seq)
 		}
 		for _, seq := range f.starts {
-			t.ready.push(seq)
+			t.granted.push(seq)
 		}
 	}
 }

@@ -10,17 +10,11 @@ func (t *Tracker) Leave() {
 	t.leaving = true
 	t.changed = true
 	t.mark = t.crashed
-	for {
-		seq, ok := t.ready.pop()
-		if !ok {
-			return
-		}
-		r := t.records.at(seq)
-		if r.note != nil {
-			r.note.open = false
-		}
-		t.queue(r)
+	for seq, ok := t.ready.pop(); ok; seq, ok = t.ready.pop() {
+		t.queue(t.records.at(seq))
 	}
+	t.ask(t.granted)
+	t.granted = nil
 }
 
 // Resume says that the partition has come back, and what is on record for it. It reports

@@ -52,10 +52,11 @@ type Tracker struct {
 	lines   lines
 
 	// What may start. A record that waits is in one of these, or in its key's line.
-	ready ordered // may start
-	fresh ordered // waits until the mark is above it
-	alone ordered // waits for a commit that puts its own start on record
-	later laters  // waits for its time
+	ready   ordered // is below the mark
+	granted ordered // has its start on record
+	fresh   ordered // waits until the mark is above it
+	alone   ordered // waits for a commit that puts its start on record
+	later   laters  // waits for its time
 
 	crashed int64  // the crash line
 	mark    int64  // the mark that is on record
@@ -117,83 +118,6 @@ func Load(config Config, offset int64, metadata string) (*Tracker, error) {
 	return t, nil
 }
 
-// Added is what becomes of a record that was added.
-type Added int
-
-const (
-	// Kept: the record waits for its start. The caller keeps its bytes until it is
-	// settled.
-	Kept Added = iota + 1
-	// Dropped: it is settled, or was added before. There is nothing to do.
-	Dropped
-	// Full: the window has no room. The record was not added; it may be when others
-	// have been settled.
-	Full
-)
-
-// Next is the offset from which on records are to be fetched.
-func (t *Tracker) Next() int64 { return t.next }
-
-// Add takes note of a record that was fetched, with its ordering key, if any. Records
-// are added in the order of their offsets; offsets that are left out hold no record.
-func (t *Tracker) Add(offset int64, key string) Added {
-	if offset < t.next {
-		return Dropped
-	}
-	if r := t.records.lowest(); r != nil && offset-r.offset >= int64(t.config.Window) {
-		return Full
-	}
-	t.forget(t.next, offset)
-	t.next = offset
-	if t.advance(); t.next > offset {
-		return Dropped
-	}
-	t.next++
-	n := t.notes.find(offset)
-	r := t.records.push(record{offset: offset, note: n, keyed: key != ""})
-	t.advance()
-	if n != nil && r.keyed && !n.keyed {
-		n.keyed = true
-		t.space.reserved += keyedSpace - plainSpace
-	}
-	if r.keyed && t.lines.join(&t.records, r, key) {
-		return Kept
-	}
-	r.crashed = offset < t.crashed
-	t.queue(r)
-	return Kept
-}
-
-// Lost is what a gap in the log took with it.
-type Lost struct {
-	// From and To bound the offsets that are gone, To not included. Both are 0 if
-	// none is.
-	From, To int64
-	// Unsettled is how many of them may have held a record that was not settled.
-	Unsettled int64
-}
-
-// Skip says that the log begins at the given offset: what is below and was not added
-// is gone. Records that were added stay: the caller has their bytes.
-func (t *Tracker) Skip(to int64) Lost {
-	if to <= t.next {
-		return Lost{}
-	}
-	lost := Lost{From: t.next, To: to, Unsettled: to - t.next - t.settled.within(t.next, to)}
-	t.forget(t.next, to)
-	t.next = to
-	t.advance()
-	t.changed = true
-	return lost
-}
-
-// forget drops the notes on records that do not exist.
-func (t *Tracker) forget(from, to int64) {
-	for _, n := range t.notes.cut(from, to) {
-		t.space.release(n.keyed)
-	}
-}
-
 // advance steps over settled records, in front of the next one to be fetched and behind
 // the lowest unsettled one.
 func (t *Tracker) advance() {
@@ -209,102 +133,6 @@ func (t *Tracker) base() int64 {
 	return t.next
 }
 
-// Counts are what a record that waits in its place has behind it, besides crashes.
-type Counts struct {
-	// Failures is how many of its runs failed. At most 2,097,151 are counted.
-	Failures int32
-	// Snoozes is how many of its runs asked to be run later. At most 16,383 are
-	// counted.
-	Snoozes int32
-	// Parks is how often it was put off because nobody could run it. At most 16,383
-	// are counted.
-	Parks int32
-}
-
-// Run is one start of a record.
-type Run struct {
-	// Offset is the record's.
-	Offset int64
-	// Crashes is how many runs of the record ended with their worker, 127 at most;
-	// the first of them may not have been a run (see the package's documentation).
-	Crashes int32
-	// Counts are those that the last Again gave.
-	Counts Counts
-
-	number uint64
-	seq    int64
-}
-
-// Start starts the lowest record that may start at the given time (milliseconds since
-// 1970, the clock that Again was given). It returns false if there is none, or no room
-// for one in the metadata; see Paused and Commit.
-func (t *Tracker) Start(now int64) (Run, bool) {
-	t.wake(now)
-	seq, ok := t.ready.lowest()
-	if !ok {
-		return Run{}, false
-	}
-	r := t.records.at(seq)
-	if r.note == nil {
-		if !t.fits(r) {
-			return Run{}, false
-		}
-		t.space.reserve(r.keyed)
-		t.started = max(t.started, r.offset+1)
-	}
-	t.ready.pop()
-	t.runs++
-	t.running++
-	r.run = t.runs
-	run := Run{Offset: r.offset, number: r.run, seq: seq}
-	if n := r.note; n != nil {
-		run.Crashes, run.Counts = n.crashes, n.counts
-	}
-	return run, true
-}
-
-// Wake returns the earliest time at which a record that waits in its place may start.
-// It returns false if none waits for a time.
-func (t *Tracker) Wake() (due int64, ok bool) {
-	if len(t.later) == 0 {
-		return 0, false
-	}
-	return t.later[0].due, true
-}
-
-// Pause is why a partition takes no more.
-type Pause int
-
-const (
-	// NotPaused: it goes on.
-	NotPaused Pause = iota
-	// WindowFull: no more records fit between the lowest unsettled one and the last.
-	WindowFull
-	// MetadataFull: what is settled out of order, waits or runs leaves no room in the
-	// commit's metadata for another run.
-	MetadataFull
-)
-
-// Paused says why the partition takes no more records, or starts none, until some of
-// those that it has are settled.
-func (t *Tracker) Paused() Pause {
-	if t.next-t.base() >= int64(t.config.Window) {
-		return WindowFull
-	}
-	if seq, ok := t.ready.lowest(); ok {
-		if r := t.records.at(seq); r.note == nil && !t.fits(r) {
-			return MetadataFull
-		}
-		return NotPaused
-	}
-	if seq, ok := t.alone.lowest(); ok {
-		if r := t.records.at(seq); r.note == nil && !t.fits(r) {
-			return MetadataFull
-		}
-	}
-	return NotPaused
-}
-
 // Unsettled is how many of the records that were added are not settled.
 func (t *Tracker) Unsettled() int { return t.records.unsettled }
 
@@ -313,32 +141,3 @@ func (t *Tracker) Running() int { return t.running }
 
 // Later is how many of them wait for a time that was not reached yet.
 func (t *Tracker) Later() int { return len(t.later) }
-
-// queue puts a record that waits, and is the first of its key, where it belongs.
-func (t *Tracker) queue(r *record) {
-	switch {
-	case r.note != nil && r.note.due > 0:
-		t.later.push(later{due: r.note.due, seq: r.seq})
-	case r.note != nil || r.offset < t.crashed:
-		t.alone.push(r.seq)
-	case r.offset < t.mark && !t.leaving:
-		t.ready.push(r.seq)
-	default:
-		t.fresh.push(r.seq)
-	}
-}
-
-// wake moves those whose time has come to where they wait for their start.
-func (t *Tracker) wake(now int64) {
-	for len(t.later) > 0 && t.later[0].due <= now {
-		l := t.later.pop()
-		t.records.at(l.seq).note.due = 0
-		t.alone.push(l.seq)
-	}
-}
-
-// fits reports whether the record may be started, or have its start put on record:
-// whatever comes of it, and of all that run, the metadata has room.
-func (t *Tracker) fits(r *record) bool {
-	return t.space.fits(r.keyed, r == t.records.lowest())
-}

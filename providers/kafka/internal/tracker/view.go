@@ -9,11 +9,11 @@ func (t *Tracker) Ahead(records int) { t.config.Chunk = max(0, records) }
 func (t *Tracker) CrashLine() int64 { return t.crashed }
 
 // Startable is how many records wait only for a commit, or for somebody to start them.
-func (t *Tracker) Startable() int { return len(t.ready) + len(t.fresh) + len(t.alone) }
+func (t *Tracker) Startable() int { return len(t.ready) + len(t.granted) + len(t.fresh) + len(t.alone) }
 
 // Foremost is the offset of the lowest of these. It returns false if there is none.
 func (t *Tracker) Foremost() (offset int64, ok bool) {
-	for _, waiting := range []*ordered{&t.ready, &t.fresh, &t.alone} {
+	for _, waiting := range []*ordered{&t.ready, &t.granted, &t.fresh, &t.alone} {
 		if seq, some := waiting.lowest(); some {
 			if at := t.records.at(seq).offset; !ok || at < offset {
 				offset, ok = at, true
