@@ -7,6 +7,7 @@ import (
 	"net"
 	"time"
 
+	kafkago "github.com/segmentio/kafka-go"
 	"github.com/segmentio/kafka-go/sasl"
 	"github.com/segmentio/kafka-go/sasl/plain"
 	"github.com/segmentio/kafka-go/sasl/scram"
@@ -141,7 +142,11 @@ func setupError(problem, remedy string) error {
 	return &provider.SetupError{Provider: name, Problem: problem, Remedy: remedy}
 }
 
+// answers answers a request; neither an answer nor an error leaves that to the brokers.
+type answers func(kafkago.Request) (kafkago.Response, error)
+
 // internals are what only this package's tests can set.
 type internals struct {
-	hook func(point string) // called at each point at which a process may be killed
+	hook   func(point string) // called at each point at which a process may be killed
+	answer answers            // answers in the brokers' place
 }

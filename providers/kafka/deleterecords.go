@@ -19,7 +19,7 @@ func (s *store) deleteRecords(ctx context.Context, topic string, partition int, 
 	ctx, cancel := context.WithTimeout(ctx, s.cfg.Timeout)
 	defer cancel()
 	request := &deletion{topic: topic, partition: int32(partition), before: before, within: int32(s.cfg.Timeout.Milliseconds() / 2)}
-	answer, err := s.wires.transport.RoundTrip(ctx, addresses(s.cfg.Brokers), request)
+	answer, err := s.wires.RoundTrip(ctx, addresses(s.cfg.Brokers), request)
 	if err != nil {
 		return fmt.Errorf("delete records of topic %s: %w", topic, err)
 	}

@@ -55,7 +55,7 @@ func open(ctx context.Context, cfg Config, in internals) (*store, error) {
 	}
 	s := &store{cfg: cfg, in: in, names: names{cfg.Prefix}, news: new(news), subs: make(map[*subscription]bool), turns: make(map[string]chan struct{})}
 	s.closing, s.stop = context.WithCancel(context.Background())
-	s.wires = newWires(&s.cfg, s.news)
+	s.wires = newWires(&s.cfg, &s.in, s.news)
 	s.client = s.wires.client()
 	s.topics = newTopics(s)
 	s.publisher = newPublisher(s)

@@ -122,7 +122,7 @@ func (s *store) runs(ctx context.Context, queue string, all []standing) error {
 // members is how many members the group has.
 func (s *store) members(ctx context.Context) (n int, err error) {
 	err = s.insist(ctx, func(ctx context.Context) error {
-		answer, err := s.wires.transport.RoundTrip(ctx, addresses(s.cfg.Brokers), &describegroups.Request{Groups: []string{s.cfg.Group}})
+		answer, err := s.wires.RoundTrip(ctx, addresses(s.cfg.Brokers), &describegroups.Request{Groups: []string{s.cfg.Group}})
 		if err != nil {
 			return err
 		}

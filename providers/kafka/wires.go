@@ -15,6 +15,7 @@ import (
 type wires struct {
 	cfg       *Config
 	news      *news
+	answer    answers
 	transport *kafkago.Transport
 	closing   context.Context
 	stop      context.CancelFunc
@@ -32,8 +33,8 @@ type wire struct {
 	once sync.Once
 }
 
-func newWires(cfg *Config, n *news) *wires {
-	w := &wires{cfg: cfg, news: n, open: make(map[*wire]bool)}
+func newWires(cfg *Config, in *internals, n *news) *wires {
+	w := &wires{cfg: cfg, news: n, answer: in.answer, open: make(map[*wire]bool)}
 	w.closing, w.stop = context.WithCancel(context.Background())
 	w.transport = &kafkago.Transport{
 		Dial:        w.dial,
@@ -50,7 +51,17 @@ func newWires(cfg *Config, n *news) *wires {
 // as long as the configuration says; one that was told to wait longer at the broker
 // is told half of it.
 func (w *wires) client() *kafkago.Client {
-	return &kafkago.Client{Addr: addresses(w.cfg.Brokers), Timeout: w.cfg.Timeout, Transport: w.transport}
+	return &kafkago.Client{Addr: addresses(w.cfg.Brokers), Timeout: w.cfg.Timeout, Transport: w}
+}
+
+// RoundTrip makes a request: kafkago.RoundTripper.
+func (w *wires) RoundTrip(ctx context.Context, to net.Addr, request kafkago.Request) (kafkago.Response, error) {
+	if w.answer != nil {
+		if answer, err := w.answer(request); answer != nil || err != nil {
+			return answer, err
+		}
+	}
+	return w.transport.RoundTrip(ctx, to, request)
 }
 
 // addresses are those of one cluster, of which the client takes any.
