@@ -229,8 +229,12 @@ func (m *member) lives(sent time.Time) {
 	m.sub.mu.Lock()
 	defer m.sub.mu.Unlock()
 	m.alive, m.err = sent, nil
+	m.sub.store.news.reached(m.where())
 	m.hearLocked()
 }
+
+// where is what cannot be reached when the coordinator does not answer.
+func (m *member) where() string { return "the head of group " + m.group.id }
 
 // hearLocked lets those go on who wait for news of the membership.
 func (m *member) hearLocked() {
@@ -245,7 +249,12 @@ func (m *member) failed(err error) {
 	m.failedLocked(err)
 }
 
-func (m *member) failedLocked(err error) { m.err = err }
+func (m *member) failedLocked(err error) {
+	m.err = err
+	if broken(err) {
+		m.sub.store.news.lost(m.where(), err)
+	}
+}
 
 // lose takes note that the coordinator does not know the member any more. Whether others
 // have what it had, the next generation tells.

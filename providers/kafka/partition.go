@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -150,7 +151,7 @@ func (s *subscription) renewLocked(p *partition) {
 
 // beginLocked begins with what is on record.
 func (p *partition) beginLocked(on position, log kafkago.PartitionOffsets) (err error) {
-	config := tracker.Config{Chunk: 1}
+	config := tracker.Config{Owner: rand.Uint32()}
 	switch {
 	case on.offset < 0: // nothing, or it has expired: the log begins with what is not settled
 		p.tracker = tracker.New(config, log.FirstOffset)

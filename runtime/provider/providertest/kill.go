@@ -103,6 +103,8 @@ func needProcess(t *env) string {
 		return "not measured here: the storage ends with this process"
 	case t.round == lent && t.h.LenderAddress == "":
 		return "not measured here: the lender's storage ends with this process"
+	case t.p.Delays == nil && t.facts().Retries != provider.RetriesAll:
+		return "absent: no worker starts without Delays"
 	}
 	return ""
 }
