@@ -107,7 +107,7 @@ func TestUsersPasswordsAndPermissions(t *testing.T) {
 			kafkago.ACLOperationTypeDescribeConfigs, kafkago.ACLOperationTypeRead, kafkago.ACLOperationTypeWrite, kafkago.ACLOperationTypeDelete)
 		allow(t, admin, "shop", kafkago.ResourceTypeGroup, c.cfg.Prefix, kafkago.ACLOperationTypeRead)
 		s, log := known("shop", "scram-secret", "SCRAM-SHA-256").open()
-		if _, err := s.prepare(t.Context(), []provider.Lane{{Queue: "q"}}, 0); err != nil {
+		if err := prepare(t, s, "q", 0); err != nil {
 			t.Errorf("prepare: %v", err)
 		}
 		publish(t, s, someJobs(10, "q")...)
@@ -134,7 +134,7 @@ func TestUsersPasswordsAndPermissions(t *testing.T) {
 			kafkago.ACLOperationTypeRead, kafkago.ACLOperationTypeWrite)
 		allow(t, admin, "bounded", kafkago.ResourceTypeGroup, other.cfg.Prefix, kafkago.ACLOperationTypeRead)
 		s, log := other.open()
-		if _, err := s.prepare(t.Context(), []provider.Lane{{Queue: "q"}}, 0); err != nil || !log.has(provider.Degraded, "is not checked") {
+		if err := prepare(t, s, "q", 0); err != nil || !log.has(provider.Degraded, "is not checked") {
 			t.Errorf("prepare: %v; events: %+v", err, log.all)
 		}
 		publish(t, s, someJobs(10, "q")...)

@@ -53,25 +53,6 @@ const (
 	retentionSlack = 24 * time.Hour
 )
 
-// prepare makes sure that the topics of a worker's queues are there and keep what is not
-// settled, and returns how many partitions each has. Subscribe begins with it. Without a
-// longest max age the usual one counts.
-func (s *store) prepare(ctx context.Context, lanes []provider.Lane, maxAge time.Duration) (partitions map[string]int, err error) {
-	partitions = make(map[string]int)
-	for _, l := range lanes {
-		if err := s.names.check(l.Queue); err != nil {
-			return nil, setupError(err.Error(), "choose a shorter one")
-		}
-		if partitions[l.Queue], err = s.topics.ready(ctx, s.jobsOf(l.Queue)); err != nil {
-			return nil, err
-		}
-		if err := s.checkRetention(ctx, l.Queue, maxAge); err != nil {
-			return nil, err
-		}
-	}
-	return partitions, nil
-}
-
 // checkRetention refuses a topic of jobs that exists and from which Kafka takes jobs
 // that are not settled.
 func (s *store) checkRetention(ctx context.Context, queue string, maxAge time.Duration) error {

@@ -27,6 +27,14 @@ func (c *cluster) make(s *store, queue string, settings map[string]string) {
 	}
 }
 
+// prepare makes and checks a queue's topic, as a worker does when it starts.
+func prepare(t *testing.T, s *store, queue string, maxAge time.Duration) error {
+	if _, err := s.topics.ready(t.Context(), s.jobsOf(queue)); err != nil {
+		return err
+	}
+	return s.checkRetention(t.Context(), queue, maxAge)
+}
+
 func TestATopicThatLosesJobsIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
@@ -47,7 +55,7 @@ func TestATopicThatLosesJobsIsRefusedByName(t *testing.T) {
 		"too long": {map[string]string{"retention.ms": "864000000"}, 10 * 24 * time.Hour, "wait there for 240h0m0s and a day"},
 	} {
 		c.make(s, queue, made.settings)
-		_, err := s.prepare(t.Context(), []provider.Lane{{Queue: queue}}, made.maxAge)
+		err := prepare(t, s, queue, made.maxAge)
 		var setup *provider.SetupError
 		switch {
 		case made.says == "" && err != nil:
@@ -63,9 +71,9 @@ func TestTopicsAreMadeAsDocumented(t *testing.T) {
 	c := sharedCluster(t)
 	c.cfg.Partitions = 5
 	s, _ := c.open()
-	partitions, err := s.prepare(t.Context(), []provider.Lane{{Queue: "q"}}, 0)
-	if err != nil || partitions["q"] != 5 {
-		t.Fatalf("partitions are %v, %v; want 5", partitions, err)
+	partitions, err := s.topics.ready(t.Context(), s.jobsOf("q"))
+	if err != nil || partitions != 5 {
+		t.Fatalf("%d partitions, %v; want 5", partitions, err)
 	}
 	bury(t, s, aJob("1", "q"))
 	for topic, want := range map[string]map[string]string{
