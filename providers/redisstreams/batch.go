@@ -7,16 +7,12 @@ import (
 	"time"
 )
 
-// batcher gathers what many calls want into few steps. Whatever arrives while a
-// step is under way is in the next one; nothing waits for company. A call that finds
-// nobody at work does its own step, without a hand-over; those that came meanwhile are
-// somebody else's to do. Nobody runs while there is nothing to do.
-//
-// Where enough waits a second step begins beside the first, so that Redis has work
-// while this process reads its answers. With more steps than two, or smaller ones, each
-// job's share of the round trips costs more than the waiting.
+// batcher gathers what many calls want into few steps, one at a time. Whatever arrives
+// while a step is under way is in the next one; nothing waits for company. A call that
+// finds nobody at work, and comes alone, does its own step, without a hand-over. Nobody
+// runs while there is nothing to do.
 type batcher[T any] struct {
-	// flush does a batch. It is called by up to mostSteps goroutines at a time.
+	// flush does a batch. It is called by one goroutine at a time.
 	flush func(ctx context.Context, batch []T)
 	// weigh returns the bytes of one.
 	weigh func(T) int
@@ -24,7 +20,7 @@ type batcher[T any] struct {
 	mu      sync.Mutex
 	waiting []T
 	spare   []T // of an earlier batch, for the next
-	running int
+	running bool
 	idle    chan struct{} // closed when nothing runs; nil if nobody wants to know
 }
 
@@ -35,18 +31,17 @@ const (
 	mostBytes  = 1 << 20
 )
 
-// So many steps are under way at once, and a further one begins with no fewer pieces.
-const (
-	mostSteps = 2
-	enough    = 16
-)
-
-// add puts a call's pieces into the next batches. If nothing is under way it does the
-// first of them itself, until a moment after the deadline of ctx.
+// add puts a call's pieces into the next batches. If nothing is under way and nobody
+// else comes at this moment, it does its own step, until a moment after the deadline of
+// ctx.
 func (b *batcher[T]) add(ctx context.Context, pieces []T) {
-	batch, first := b.begin(pieces)
-	if !first {
-		b.start(batch)
+	if !b.begin(pieces) {
+		return
+	}
+	runtime.Gosched() // who is about to come goes along: a step costs more than a yield
+	batch := b.take()
+	if len(batch) > len(pieces) { // it has others' pieces, who have more time, or less
+		go b.do(batch)
 		return
 	}
 	b.flush(deadlineOf{ctx}, batch)
@@ -57,34 +52,21 @@ func (b *batcher[T]) add(ctx context.Context, pieces []T) {
 
 // hand puts a call's pieces into the next batches, and leaves them to others.
 func (b *batcher[T]) hand(pieces []T) {
-	batch, _ := b.begin(pieces)
-	b.start(batch)
-}
-
-// start does a batch, if there is one, and what follows.
-func (b *batcher[T]) start(batch []T) {
-	if batch == nil {
-		return
+	if b.begin(pieces) {
+		go b.run()
 	}
-	go func() {
-		b.flush(context.Background(), batch)
-		if b.done(batch) {
-			b.run()
-		}
-	}()
 }
 
-// begin adds pieces, and returns the next batch if a step is to begin. The first of
-// several steps has nobody else's pieces.
-func (b *batcher[T]) begin(pieces []T) (batch []T, first bool) {
+// begin adds pieces, and reports whether the caller is to see to it that they are done.
+func (b *batcher[T]) begin(pieces []T) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, pieces...)
-	if len(b.waiting) == 0 || b.running > 0 && (b.running == mostSteps || len(b.waiting) < enough) {
-		return nil, false
+	if b.running || len(b.waiting) == 0 {
+		return false
 	}
-	b.running++
-	return b.takeLocked(), b.running == 1
+	b.running = true
+	return true
 }
 
 // deadlineOf is a context that ends a moment after another's deadline, as a call waits
@@ -104,17 +86,21 @@ func (deadlineOf) Err() error            { return nil }
 // run does batches until nothing is left. Before it takes the next one, those whose
 // calls have just been answered get their turn, because they may have more.
 func (b *batcher[T]) run() {
+	runtime.Gosched()
+	b.do(b.take())
+}
+
+// do does a batch, if there is one, and what follows.
+func (b *batcher[T]) do(batch []T) {
 	for {
-		runtime.Gosched()
-		b.mu.Lock()
-		batch := b.takeLocked()
-		b.mu.Unlock()
-		if batch != nil {
+		if len(batch) > 0 {
 			b.flush(context.Background(), batch)
 		}
 		if !b.done(batch) {
 			return
 		}
+		runtime.Gosched()
+		batch = b.take()
 	}
 }
 
@@ -122,23 +108,25 @@ func (b *batcher[T]) run() {
 func (b *batcher[T]) done(batch []T) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if batch != nil {
+	if len(batch) > 0 {
 		clear(batch)
 		b.spare = batch[:0]
 	}
 	if len(b.waiting) > 0 {
 		return true
 	}
-	b.running--
-	if b.running == 0 && b.idle != nil {
+	b.running = false
+	if b.idle != nil {
 		close(b.idle)
 		b.idle = nil
 	}
 	return false
 }
 
-// takeLocked returns the next batch, or nil if another step has taken all.
-func (b *batcher[T]) takeLocked() []T {
+// take returns the next batch, which is empty if all was withdrawn.
+func (b *batcher[T]) take() []T {
+	b.mu.Lock()
+	defer b.mu.Unlock()
 	if len(b.waiting) == 0 {
 		return nil
 	}
@@ -177,7 +165,7 @@ func (b *batcher[T]) withdraw(mine func(T) bool) []T {
 // wait returns when nothing runs, or ctx ends.
 func (b *batcher[T]) wait(ctx context.Context) error {
 	b.mu.Lock()
-	if b.running == 0 {
+	if !b.running {
 		b.mu.Unlock()
 		return nil
 	}

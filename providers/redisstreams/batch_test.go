@@ -52,34 +52,29 @@ func TestBatcherTakesWhatWaits(t *testing.T) {
 	})
 }
 
-// TestBatcherOverlaps: beside a step that is under way a second begins when enough
-// waits, and no third.
-func TestBatcherOverlaps(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		var mu sync.Mutex
-		var began []string
-		start := time.Now()
-		b := batcher[int]{weigh: func(int) int { return 1 }, flush: func(_ context.Context, batch []int) {
-			mu.Lock()
-			began = append(began, fmt.Sprintf("%d at %v", len(batch), time.Since(start)))
-			mu.Unlock()
-			time.Sleep(time.Second)
-		}}
-		for range 1 + enough + 2*enough {
-			b.hand([]int{0})
-			synctest.Wait()
-		}
-		if err := b.wait(t.Context()); err != nil {
-			t.Error(err)
-		}
-		want := []string{"1 at 0s", fmt.Sprintf("%d at 0s", enough), fmt.Sprintf("%d at 1s", 2*enough)}
-		if !slices.Equal(began, want) {
-			t.Errorf("steps %v; want %v", began, want)
-		}
-		if took := time.Since(start); took != 2*time.Second {
-			t.Errorf("all steps took %v; want 2s", took)
-		}
-	})
+// TestBatcherTakesWhoComesAtOnce: calls of one moment go together, the one that finds
+// nobody at work among them.
+func TestBatcherTakesWhoComesAtOnce(t *testing.T) {
+	f := newFlushes()
+	release := make(chan struct{})
+	f.flush = func(_ context.Context, batch []string) {
+		f.had = append(f.had, fmt.Sprint(batch))
+		<-release
+	}
+	began := f.begin([]string{"a"}) // and yields
+	f.add(t.Context(), []string{"b"})
+	if !began {
+		t.Fatal("the first does not begin")
+	}
+	go f.do(f.take())
+	f.add(t.Context(), []string{"c"})
+	close(release)
+	if err := f.wait(t.Context()); err != nil {
+		t.Error(err)
+	}
+	if want := []string{"[a b]", "[c]"}; !slices.Equal(f.had, want) {
+		t.Errorf("flushes %v; want %v", f.had, want)
+	}
 }
 
 // TestBatcherBounds keeps to the number and the bytes of a batch.
