@@ -11,7 +11,6 @@ type line struct {
 type lines struct {
 	of      map[string]*line
 	unheard []unheard
-	spare   []*line
 }
 
 // unheard is a line whose foremost record was settled by a commit that is not on record.
@@ -25,7 +24,8 @@ type unheard struct {
 func (ls *lines) join(rs *records, r *record, key string) bool {
 	l := ls.of[key]
 	if l == nil {
-		r.line = ls.make(key)
+		r.line = &line{key: key}
+		ls.of[key] = r.line
 		return false
 	}
 	r.line = l
@@ -36,16 +36,6 @@ func (ls *lines) join(rs *records, r *record, key string) bool {
 	}
 	l.last = r.seq
 	return true
-}
-
-func (ls *lines) make(key string) *line {
-	l := &line{}
-	if n := len(ls.spare); n > 0 {
-		l, ls.spare = ls.spare[n-1], ls.spare[:n-1]
-	}
-	*l = line{key: key}
-	ls.of[key] = l
-	return l
 }
 
 // leave says that the foremost record of the line is settled by a commit.
@@ -61,7 +51,6 @@ func (ls *lines) settle(rs *records, commit int64, foremost func(*record)) {
 		l := ls.unheard[n].line
 		if l.first == 0 {
 			delete(ls.of, l.key)
-			ls.spare = append(ls.spare, l)
 			continue
 		}
 		r := rs.at(l.first)

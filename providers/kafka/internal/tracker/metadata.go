@@ -5,6 +5,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"hash/crc32"
+	"math"
 	"strings"
 )
 
@@ -163,17 +164,19 @@ func decode(offset int64, metadata string) (state, error) {
 }
 
 func decodeState(offset int64, b []byte) (state, bool) {
-	r := reader{b: b, ok: offset >= 0}
+	r := reader{b: b, ok: offset >= 0 && offset < math.MaxInt64/2}
 	s := state{owner: r.owner(), offset: offset}
 	s.crashed = offset + r.span()
 	s.mark = s.crashed + r.span()
 	at := offset
 	for n := r.span(); n > 0 && r.ok; n-- {
 		from := at + r.span()
-		at = from + r.span()
-		r.ok = r.ok && at > from
-		s.settled = append(s.settled, interval{from, at})
+		to := from + r.span()
+		r.ok = r.ok && at < from && from < to
+		s.settled = append(s.settled, interval{from, to})
+		at = to
 	}
+	end := at
 	at = offset
 	for len(r.b) > 0 && r.ok {
 		n := r.note(at)
@@ -181,7 +184,7 @@ func decodeState(offset int64, b []byte) (state, bool) {
 		at = n.offset
 		s.notes = append(s.notes, n)
 	}
-	return s, r.ok && at-offset <= widestSpan
+	return s, r.ok && max(at, end, s.mark)-offset <= widestSpan
 }
 
 // reader takes numbers from the front of a state. After what is not there, or too

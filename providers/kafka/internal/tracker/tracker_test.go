@@ -1,45 +1,266 @@
 package tracker
 
-import "testing"
+import (
+	"fmt"
+	"testing"
+)
 
-func TestASettlementIsFinalWhenItsCommitIsAccepted(t *testing.T) {
+func TestTheOffsetMovesThroughSettledRecordsOnly(t *testing.T) {
 	t.Parallel()
-	tr := New(Config{}, 100)
-	for o := int64(100); o < 103; o++ {
-		if got := tr.Add(o, ""); got != Kept {
-			t.Fatalf("Add(%d) = %v, want Kept", o, got)
+	h := take(t, Config{})
+	h.add(0, 5, "")
+	h.begin(5)
+	for _, step := range []struct {
+		settled, offset int64
+	}{{3, 0}, {1, 0}, {0, 2}, {4, 2}, {2, 5}} {
+		h.settle(step.settled)
+		h.commit(0, 0)
+		if h.record.Offset != step.offset {
+			t.Errorf("with %d settled the offset is %d, want %d", step.settled, h.record.Offset, step.offset)
 		}
 	}
-	if run, ok := tr.Start(0); ok {
-		t.Fatalf("record %d started below no mark on record", run.Offset)
+	h.expect("unsettled", h.Unsettled(), 0)
+	h.expect("committed", h.Committed(), int64(5))
+}
+
+func TestWhatIsSettledIsNotDeliveredAgain(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 10, "")
+	h.begin(10)
+	h.settle(2, 3, 4, 7, 9)
+	h.commit(0, 0)
+	h.load(Config{})
+	h.expect("kept after a crash", h.add(0, 10, ""), []int64{0, 1, 5, 6, 8})
+	h.expect("next", h.Next(), int64(10))
+}
+
+func TestASettlementIsFinalWhenACommitThatHasItIsAccepted(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 3, "")
+	h.begin(3)
+	first := h.settle(1)
+	sent, _ := h.Commit(0, 0)
+	second := h.settle(2)
+	if c, ok := h.Commit(0, 0); ok {
+		t.Fatalf("commit %+v was made while another was on its way", c)
 	}
-	c, ok := tr.Commit(0, 10)
-	if !ok || c.Offset != 100 {
-		t.Fatalf("first commit is %+v, %v; want offset 100", c, ok)
+	h.Refused(sent.Number)
+	h.expect("final after a refusal", []bool{h.Final(first), h.Final(second)}, []bool{false, false})
+	sent, _ = h.Commit(0, 0)
+	third := h.settle(0)
+	h.Unknown(sent.Number)
+	h.expect("final after no answer", []bool{h.Final(first), h.Final(second)}, []bool{false, false})
+	sent, _ = h.Commit(0, 0)
+	h.Accepted(sent.Number)
+	h.expect("final", []bool{h.Final(first), h.Final(second), h.Final(third)}, []bool{true, true, true})
+	h.expect("offset", sent.Offset, int64(3))
+}
+
+func TestAnAnswerToAnotherCommitIsNoAnswer(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 1, "")
+	c, _ := h.Commit(0, 1)
+	h.Accepted(c.Number + 1)
+	h.Accepted(c.Number - 1)
+	h.expect("started", h.start(0, 1), []int64(nil))
+	h.Accepted(c.Number)
+	h.expect("started", h.start(0, 1), []int64{0})
+}
+
+func TestNothingStartsBeforeACommitSaysSo(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []func(*Tracker, int64){(*Tracker).Refused, (*Tracker).Unknown} {
+		h := take(t, Config{})
+		h.add(0, 2, "")
+		h.expect("started before", h.start(0, 2), []int64(nil))
+		c, ok := h.Commit(0, 2)
+		if !ok {
+			t.Fatal("no commit, although records wait for it")
+		}
+		h.expect("started meanwhile", h.start(0, 2), []int64(nil))
+		answer(h.Tracker, c.Number)
+		h.expect("started without", h.start(0, 2), []int64(nil))
+		h.expect("started after", h.begin(2), []int64{0, 1})
 	}
-	tr.Accepted(c.Number)
-	tr.Start(0)
-	run, ok := tr.Start(0)
-	if !ok || run.Offset != 101 {
-		t.Fatalf("second start is %+v, %v; want offset 101", run, ok)
+}
+
+func TestTheMarkMovesInChunksAndNotPastTheLastRecord(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{Chunk: 10})
+	h.add(0, 15, "")
+	h.expect("commits", h.commit(0, 4), 1)
+	h.expect("mark", h.mark, int64(10))
+	h.expect("started", h.start(0, 8), []int64{0, 1, 2, 3, 4, 5, 6, 7})
+	h.expect("commits with two that may start, for two slots", h.commit(0, 2), 0)
+	h.expect("commits for four", h.commit(0, 4), 1)
+	h.expect("mark", h.mark, int64(15))
+	h.settle(0)
+	h.commit(0, 0)
+	h.expect("mark", h.mark, int64(15))
+	h.add(15, 100, "")
+	h.settle(1)
+	h.commit(0, 0)
+	h.expect("mark", h.mark, int64(18))
+}
+
+func TestWithNothingToSayThereIsNoCommit(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.expect("empty", h.commit(0, 10), 0)
+	h.add(0, 3, "")
+	h.expect("no slot", h.commit(0, 0), 0)
+	h.expect("slots", h.commit(0, 3), 1)
+	h.start(0, 3)
+	h.expect("all run", h.commit(0, 3), 0)
+	h.settle(0, 1, 2)
+	h.expect("settled", h.commit(0, 3), 1)
+	h.expect("empty again", h.commit(0, 3), 0)
+}
+
+func TestALateSettlementDoesNotTouchALaterRun(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 1, "k")
+	h.begin(1)
+	old := h.runs[0]
+	if _, err := h.Release(old); err != nil {
+		t.Fatal(err)
 	}
-	n, err := tr.Settle(run)
+	h.begin(1)
+	for name, settle := range map[string]func(Run) (int64, error){
+		"Settle": h.Settle, "Release": h.Release,
+		"Again": func(r Run) (int64, error) { return h.Again(r, Counts{}, 0) },
+	} {
+		if _, err := settle(old); err != ErrNotRunning {
+			t.Errorf("%s of the older run returns %v, want ErrNotRunning", name, err)
+		}
+		if _, err := settle(Run{}); err != ErrNotRunning {
+			t.Errorf("%s of no run returns %v, want ErrNotRunning", name, err)
+		}
+	}
+	h.settle(0)
+	h.expect("unsettled", h.Unsettled(), 0)
+}
+
+func TestOffsetsWithoutRecords(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{Window: 100})
+	for _, offset := range []int64{3, 4, 9, 30} {
+		h.add(offset, offset+1, "")
+	}
+	h.begin(4)
+	h.settle(4, 30, 9)
+	h.commit(0, 0)
+	h.expect("offset", h.record.Offset, int64(3))
+	h.expect("intervals", len(h.settled), 1)
+	h.settle(3)
+	h.commit(0, 0)
+	h.expect("offset", h.record.Offset, int64(31))
+	if got := h.Add(5000, ""); got != Kept {
+		t.Errorf("the record after a gap that is larger than the window: %v, want Kept", got)
+	}
+	h.commit(0, 1)
+	h.expect("offset", h.record.Offset, int64(5000))
+}
+
+func TestWhatTheLogLost(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 10, "")
+	h.begin(10)
+	h.settle(5, 7)
+	h.commit(0, 0)
+
+	h.load(Config{})
+	h.expect("lost", h.Skip(8), Lost{From: 0, To: 8, Unsettled: 6})
+	h.expect("lost again", h.Skip(8), Lost{})
+	h.add(8, 10, "")
+	h.begin(2)
+	h.expect("records that are here stay", h.Skip(12), Lost{From: 10, To: 12, Unsettled: 2})
+	h.settle(8)
+	h.commit(0, 0)
+	h.expect("offset", h.record.Offset, int64(9))
+	h.settle(9)
+	h.commit(0, 0)
+	h.expect("offset", h.record.Offset, int64(12))
+}
+
+func TestTheWindowIsBounded(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{Window: 4})
+	h.add(10, 14, "")
+	if got := h.Add(14, ""); got != Full {
+		t.Fatalf("the fifth record: %v, want Full", got)
+	}
+	h.expect("paused", h.Paused(), WindowFull)
+	h.begin(4)
+	h.settle(11, 12, 13)
+	h.expect("paused", h.Paused(), WindowFull)
+	h.settle(10)
+	h.expect("paused", h.Paused(), NotPaused)
+	h.add(14, 18, "")
+}
+
+func TestRecordsThatWereAddedAreNotAddedAgain(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 3, "")
+	h.expect("kept", h.add(0, 4, ""), []int64{3})
+	h.expect("unsettled", h.Unsettled(), 4)
+}
+
+func TestEmptyMetadataIsAnOffsetAlone(t *testing.T) {
+	t.Parallel()
+	tr, err := Load(Config{}, 77, "")
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, _ = tr.Commit(0, 10)
-	if c.Number != n || tr.Final(n) {
-		t.Fatalf("commit %d, settled by %d, final %v", c.Number, n, tr.Final(n))
+	if tr.Next() != 77 || tr.Committed() != 77 || tr.CrashLine() != 77 {
+		t.Errorf("next %d, committed %d, crash line %d; want 77", tr.Next(), tr.Committed(), tr.CrashLine())
 	}
-	tr.Accepted(n)
-	if !tr.Final(n) {
-		t.Fatal("not final after its commit was accepted")
-	}
-	next, err := Load(Config{}, c.Offset, c.Metadata)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if a, b, c := next.Add(100, ""), next.Add(101, ""), next.Add(102, ""); a != Kept || b != Dropped || c != Kept {
-		t.Fatalf("after a crash: %v %v %v", a, b, c)
+}
+
+func BenchmarkRecord(b *testing.B) {
+	for _, keys := range []int{0, 1000} {
+		b.Run(fmt.Sprintf("%d keys", keys), func(b *testing.B) {
+			const slots = 100
+			names := make([]string, max(1, keys))
+			if keys > 0 {
+				for i := range names {
+					names[i] = fmt.Sprint("order/", i)
+				}
+			}
+			tr := New(Config{Chunk: 2 * slots}, 0)
+			var runs [slots]Run
+			var metadata int
+			b.ReportAllocs()
+			for i, done := int64(0), 0; done < b.N; {
+				for ; tr.Startable() < 2*slots; i++ {
+					tr.Add(i, names[i%int64(len(names))])
+				}
+				if c, ok := tr.Commit(0, slots); ok {
+					tr.Accepted(c.Number)
+					metadata = max(metadata, len(c.Metadata))
+				}
+				n := 0
+				for ; n < slots; n++ {
+					run, ok := tr.Start(0)
+					if !ok {
+						break
+					}
+					runs[n] = run
+				}
+				for j := range n { // out of order: the odd ones first
+					if _, err := tr.Settle(runs[(2*j+1)%(n|1)]); err != nil {
+						b.Fatal(err)
+					}
+				}
+				done += n
+			}
+			b.ReportMetric(float64(metadata), "metadata-bytes")
+		})
 	}
 }

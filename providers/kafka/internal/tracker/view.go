@@ -3,7 +3,7 @@ package tracker
 // Ahead replaces Config.Chunk from the next commit on: how many records the mark is
 // moved ahead of the next start. With 0 it is not moved at all, and a crash counts for
 // nothing that was not started.
-func (t *Tracker) Ahead(records int) { t.config.Chunk = max(0, records) }
+func (t *Tracker) Ahead(records int) { t.config.Chunk = max(0, min(records, t.config.Window)) }
 
 // CrashLine is the offset below which records may have been running when a worker died.
 func (t *Tracker) CrashLine() int64 { return t.crashed }

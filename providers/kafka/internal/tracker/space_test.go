@@ -1,0 +1,124 @@
+package tracker
+
+import (
+	"fmt"
+	"testing"
+)
+
+// The worst that can become of what runs is that all of it has to wait in its place, or
+// that every second one is settled.
+func TestWhateverRunsCanBeSettled(t *testing.T) {
+	t.Parallel()
+	for _, bound := range []int{128, 256, 1000, 4096} {
+		for _, key := range []string{"", "k"} {
+			for _, again := range []bool{false, true} {
+				if again && key == "" {
+					continue
+				}
+				t.Run(fmt.Sprint(bound, key, again), func(t *testing.T) {
+					t.Parallel()
+					h := take(t, Config{Metadata: bound, Chunk: 1 << 16, Window: 1 << 16})
+					spread(h, key)
+					h.begin(aLot)
+					h.expect("paused", h.Paused(), MetadataFull)
+					for offset, run := range h.runs {
+						var err error
+						switch {
+						case again && offset%100 == 0:
+							_, err = h.Again(run, Counts{Failures: aLot, Snoozes: aLot, Parks: aLot}, latestDue)
+						case !again && offset != 0 && offset%200 == 0:
+							_, err = h.Settle(run)
+						}
+						if err != nil {
+							t.Fatal(err)
+						}
+					}
+					h.commit(0, aLot)
+					if n := len(h.record.Metadata); n > bound {
+						t.Errorf("metadata of %d bytes, bound %d", n, bound)
+					}
+					h.load(Config{Metadata: bound})
+				})
+			}
+		}
+	}
+}
+
+// spread adds records that are as far from each other as the window lets them be many.
+func spread(h *hand, key string) {
+	for offset := int64(0); offset < 1<<16; offset += 100 {
+		if key != "" {
+			key = fmt.Sprint("key ", offset)
+		}
+		h.add(offset, offset+1, key)
+		h.add(offset+1, offset+2, "")
+	}
+}
+
+func TestAFullMetadataEmptiesFromItsLowestRecord(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{Metadata: 128})
+	h.add(0, 1000, "")
+	for h.begin(aLot) != nil {
+		for offset := range h.runs {
+			if offset%2 == 1 {
+				h.settle(offset)
+				delete(h.runs, offset)
+			}
+		}
+	}
+	h.expect("paused", h.Paused(), MetadataFull)
+	h.expect("running", h.Running() > 4, true)
+	before := h.Running()
+	h.settle(0)
+	delete(h.runs, 0)
+	if started := h.begin(aLot); len(started) == 0 {
+		t.Error("nothing starts after the lowest was settled")
+	}
+	if h.Running() < before {
+		t.Errorf("%d run after the lowest was settled, %d before", h.Running(), before)
+	}
+}
+
+func TestTheLowestRecordAlwaysStarts(t *testing.T) {
+	t.Parallel()
+	config := Config{Metadata: 128}
+	h := take(t, config)
+	for offset := range int64(20) {
+		h.add(offset, offset+1, fmt.Sprint(offset))
+	}
+	for range 3 {
+		for h.begin(aLot) != nil {
+			for offset, run := range h.runs {
+				delete(h.runs, offset)
+				if _, err := h.Again(run, Counts{Failures: 1}, latestDue); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+		h.expect("paused", h.Paused(), MetadataFull)
+		h.load(config)
+		for offset := range int64(20) {
+			h.add(offset, offset+1, fmt.Sprint(offset))
+		}
+	}
+	for settled := int64(0); settled < 20; settled++ {
+		h.commit(latestDue, 1)
+		h.expect("started", h.start(latestDue, 1), []int64{settled})
+		h.settle(settled)
+	}
+}
+
+func TestMetadataOfALargerBound(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{Chunk: 100})
+	h.add(0, 100, "")
+	h.begin(aLot)
+	for offset := int64(1); offset < 100; offset += 2 {
+		h.settle(offset)
+	}
+	h.commit(0, 0)
+	if _, err := Load(Config{Metadata: 128}, h.record.Offset, h.record.Metadata); err != ErrBound {
+		t.Errorf("Load under a smaller bound: %v, want ErrBound", err)
+	}
+}
