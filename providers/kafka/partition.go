@@ -64,6 +64,9 @@ func (p *partition) run() {
 		p.sub.mu.Lock()
 		p.err = err
 		p.sub.mu.Unlock()
+		if err != nil {
+			notify(p.sub.commit.heard)
+		}
 		switch {
 		case err == nil:
 			wait = firstWait
@@ -175,6 +178,7 @@ func (p *partition) beginLocked(on position, log kafkago.PartitionOffsets) (err 
 	p.left = p.tracker.CrashLine()
 	p.skipLocked(log.FirstOffset)
 	p.sub.commit.kick()
+	notify(p.sub.commit.heard)
 	return nil
 }
 

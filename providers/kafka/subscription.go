@@ -102,16 +102,43 @@ func (s *store) subscribe(ctx context.Context, opts provider.SubscribeOptions) (
 	first := make(chan error, 1)
 	sub.member.start(first)
 	sub.work.Go(sub.commit.run)
-	var err error
-	select {
-	case err = <-first:
-	case <-ctx.Done():
-		err = waited(ctx, sub.hears())
-	}
-	if err != nil {
+	if err := sub.begins(ctx, first); err != nil {
 		return nil, errors.Join(err, sub.Close(context.WithoutCancel(ctx)))
 	}
 	return sub, nil
+}
+
+// begins waits until the subscription is in its first generation, and knows what is on
+// record of the partitions that it has there.
+func (s *subscription) begins(ctx context.Context, first <-chan error) error {
+	select {
+	case err := <-first:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return waited(ctx, s.hears())
+	}
+	for !s.ready() {
+		select {
+		case <-s.commit.heard:
+		case <-ctx.Done():
+			return waited(ctx, s.hears())
+		}
+	}
+	return nil
+}
+
+// ready reports whether every partition was loaded, or cannot be.
+func (s *subscription) ready() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, p := range s.parts {
+		if p.tracker == nil && p.err == nil {
+			return false
+		}
+	}
+	return true
 }
 
 // claim is what the member brings to the next generation.
