@@ -95,7 +95,7 @@ func faults() []fault {
 		{code: kafkago.ClusterAuthorizationFailed, fate: refused, problem: "the user may not do it", remedy: acl},
 		{code: kafkago.SASLAuthenticationFailed, fate: refused, problem: "the brokers do not accept user and password", remedy: "correct them, or the mechanism"},
 		{code: kafkago.UnsupportedSASLMechanism, fate: refused, problem: "the brokers do not know the mechanism", remedy: "set another one"},
-		{code: kafkago.UnsupportedVersion, fate: refused, problem: "the brokers are too old or too new", remedy: "use Kafka 2.4 or newer"},
+		{code: kafkago.UnsupportedVersion, fate: refused, problem: "the brokers do not know this version of the request", remedy: "use Kafka 4.3, with which this is tested"},
 		{code: kafkago.InvalidReplicationFactor, fate: refused, problem: "there are fewer brokers than a topic is to have copies", remedy: "lower Replication: 1 for a single broker"},
 		{code: kafkago.InvalidConfiguration, fate: refused, problem: "the brokers do not take the topic's settings", remedy: "make the topic by hand, with Passive"},
 	}
