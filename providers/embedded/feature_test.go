@@ -391,7 +391,10 @@ func TestHeldBytesThatAreNoRecord(t *testing.T) {
 	waitFor(t, "the event", func() bool { return len(events.kinds()) == 1 })
 	letters, _, err := s.provider.Dead.List(t.Context(), provider.DeadFilter{Class: provider.ClassNoRecord}, "")
 	if err != nil || len(letters) != 1 || string(letters[0].Raw) != "\x00" || letters[0].Queue != "q" {
-		t.Errorf("letters: %+v, %v; want the bytes", letters, err)
+		t.Fatalf("letters: %+v, %v; want the bytes", letters, err)
+	}
+	if r, err := s.provider.Dead.Replay(t.Context(), letters[0].Address); err != nil || r[0].Outcome != provider.OutcomeRefused || !errors.Is(r[0].Err, provider.ErrNoRecord) {
+		t.Errorf("replay of bytes: %+v, %v; want it refused with ErrNoRecord", r, err)
 	}
 	waitFor(t, "the other to be forgotten", func() bool {
 		n, err := held.Held(t.Context(), "q")

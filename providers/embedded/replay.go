@@ -74,9 +74,13 @@ func (t *transaction) letter(address string) (letter, bool) {
 // replay returns one letter to its queue, with its claim if it had one.
 func (t *transaction) replay(address string) provider.Stored {
 	l, found := t.letter(address)
-	job, err := provider.Unmarshal(l.body)
-	if !found || l.raw || err != nil {
+	if !found {
 		return provider.Stored{Outcome: provider.OutcomeRefused, Err: notFound(address)}
+	}
+	job, err := provider.Unmarshal(l.body)
+	if l.raw || err != nil {
+		err = fmt.Errorf("dead letter %q can only be discarded: %w", address, provider.ErrNoRecord)
+		return provider.Stored{Outcome: provider.OutcomeRefused, Err: err}
 	}
 	again := job.Replay(time.Unix(0, t.now))
 	e := new(entry)

@@ -189,8 +189,11 @@ func (s *session) each(ctx context.Context, addresses []string, do func(*session
 func (s *session) replay(ctx context.Context, address string) provider.Stored {
 	for {
 		l := s.store.dead.find(address)
-		if l == nil || l.Raw != nil {
+		if l == nil {
 			return refused(&provider.Job{}, notFound(address))
+		}
+		if l.Raw != nil {
+			return refused(&provider.Job{}, fmt.Errorf("dead letter %q can only be discarded: %w", address, provider.ErrNoRecord))
 		}
 		now := time.Now()
 		j := l.Job.Replay(now)

@@ -171,7 +171,7 @@ func TestBytesThatAreNoRecordAreDeadLetteredWithAnEvent(t *testing.T) {
 		is(d.T, "raw", string(letter.Raw), "garbage")
 		is(d.T, "class", letter.Failure.Class, provider.ClassNoRecord)
 		stored, _ := d.p.Dead.Replay(d.Context(), letter.Address)
-		is(d.T, "replay", errors.Is(stored[0].Err, provider.ErrNotFound), true)
+		is(d.T, "replay", errors.Is(stored[0].Err, provider.ErrNoRecord), true)
 		stored, _ = d.p.Dead.Discard(d.Context(), letter.Address)
 		is(d.T, "discard", stored[0].Outcome, provider.OutcomeStored)
 	})

@@ -3,6 +3,7 @@ package redisstreams
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -72,7 +73,8 @@ func (l *letters) replay(ctx context.Context, a address) (provider.Stored, error
 	}
 	job, err := provider.Unmarshal([]byte(body))
 	if err != nil {
-		return gone, nil // it was never a record
+		err = fmt.Errorf("dead letter %q can only be discarded: %w", a, provider.ErrNoRecord)
+		return provider.Stored{Outcome: provider.OutcomeRefused, Err: err}, nil
 	}
 	back, err := s.now(ctx, a.queue)
 	if err != nil {

@@ -178,6 +178,12 @@ func TestGarbage(t *testing.T) {
 			t.Errorf("letter %d: %q of class %q; want %q", i, l.Raw, l.Failure.Class, want[i])
 		}
 	}
+	if r, err := s.provider.Dead.Replay(t.Context(), letters[0].Address); err != nil || r[0].Outcome != provider.OutcomeRefused || !errors.Is(r[0].Err, provider.ErrNoRecord) {
+		t.Errorf("replay of bytes: %+v, %v; want it refused with ErrNoRecord", r, err)
+	}
+	if r, err := s.provider.Dead.Discard(t.Context(), letters[0].Address); err != nil || r[0].Outcome != provider.OutcomeStored {
+		t.Errorf("discard of bytes: %+v, %v", r, err)
+	}
 	if n := events.count(provider.ForeignRecord); n != 4 {
 		t.Errorf("%d events of bytes that are no record; want 4", n)
 	}

@@ -18,9 +18,10 @@ type DeadLetters interface {
 	// for each what became of it. A job with a dedupe key takes its claim again,
 	// where claims are the provider's own; if another job holds it, the answer is
 	// OutcomeDuplicate and the dead letter stays. One that is not there is
-	// OutcomeRefused with ErrNotFound, and so is one that was never a record. A
-	// replay that is cut off leaves each job in one of the two places, or a copy
-	// in both, never in none.
+	// OutcomeRefused with ErrNotFound; one that was never a record is
+	// OutcomeRefused with ErrNoRecord, and can only be discarded. A replay that
+	// is cut off leaves each job in one of the two places, or a copy in both,
+	// never in none.
 	Replay(ctx context.Context, addresses ...string) ([]Stored, error)
 	// Discard removes dead letters, and says for each what became of it:
 	// OutcomeStored if the removal is on record, otherwise as Replay does.
