@@ -377,13 +377,15 @@ func killStopped(t *env, at point) {
 }
 
 // allEnd waits until so many chains have ended, and returns their runs. It gives up
-// when none has ended for a while.
+// when nothing has run for a while: of many chains none ends for long, because the next
+// job of each is behind the first of all others.
 func (t *env) allEnd(c *chain, chains int) map[string]map[string][]entry {
 	t.Helper()
 	before, changed := 0, time.Now()
 	for ; ; time.Sleep(time.Second / 2) {
-		runs, ended := t.ledger(c), 0
+		runs, ended, all := t.ledger(c), 0, 0
 		for _, ran := range runs {
+			all += len(ran["First"]) + len(ran["Second"]) + len(ran["Third"])
 			if len(ran["Third"]) > 0 {
 				ended++
 			}
@@ -391,8 +393,8 @@ func (t *env) allEnd(c *chain, chains int) map[string]map[string][]entry {
 		switch {
 		case ended >= chains:
 			return runs
-		case ended > before:
-			before, changed = ended, time.Now()
+		case all > before:
+			before, changed = all, time.Now()
 		case time.Since(changed) > t.patience:
 			t.Fatalf("%d of %d chains ended after their workers were killed", ended, chains)
 		}
