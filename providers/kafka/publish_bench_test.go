@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -21,10 +22,10 @@ func benchStore(b *testing.B) *store {
 		b.Fatal(err)
 	}
 	b.Cleanup(func() { _ = s.close(context.Background()) })
-	for range 3 { // new partitions take nothing yet
+	until(b, "each partition takes jobs", func() bool {
 		publish(b, s, someJobs(40, "q")...)
-		time.Sleep(100 * time.Millisecond)
-	}
+		return !slices.ContainsFunc(inTopic(b, s, "q"), func(records []received) bool { return len(records) == 0 })
+	})
 	return s
 }
 
