@@ -49,19 +49,15 @@ func (c *claims) claim(ctx context.Context, wanted []provider.Claim) ([]provider
 	s := c.store
 	var r request
 	for _, w := range wanted {
-		confirmed := "0"
-		if w.Confirmed {
-			confirmed = "1"
-		}
 		r.key(s.keys.claim(c.scope, w.Key))
-		r.say(w.Owner, milliseconds(w.For), confirmed)
+		r.say(w.Owner, milliseconds(w.For), flag(w.Confirmed))
 	}
 	reply, err := s.link.runSafely(ctx, s.replicas, &s.scripts.claim, r.keys, r.args...)
 	if err != nil {
 		return nil, err
 	}
 	if len(reply) != len(wanted) {
-		return nil, fmt.Errorf("redis: %d answers to %d claims", len(reply), len(wanted))
+		return nil, fmt.Errorf("redis: script claim: %d answers to %d claims", len(reply), len(wanted))
 	}
 	holders := make([]provider.Holder, len(wanted))
 	for i, v := range reply {

@@ -81,8 +81,8 @@ const (
 	TagNamespace Tags = iota
 	// TagQueue gives each queue a slot, and so spreads a namespace over a cluster.
 	// Next jobs in other queues are then stored before the job ends and not in the
-	// same step, claims are a step of their own, and each queue costs a worker a
-	// connection and up to three commands a second while it is idle.
+	// same step, claims are a step of their own, and each queue costs a worker up to
+	// two connections, and three commands a second while it is idle.
 	TagQueue
 )
 

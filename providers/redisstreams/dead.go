@@ -132,7 +132,7 @@ func newest(ctx context.Context, readers []*letterReader) (*letterReader, error)
 // letterReader reads the letters of a queue, newest first, a few at once.
 type letterReader struct {
 	store    *store
-	grave    grave
+	keys     letterKeys
 	queue    string
 	from, to string // by microseconds; a bracket leaves the end out
 	letters  []readLetter
@@ -145,7 +145,7 @@ type readLetter struct {
 }
 
 func newLetterReader(s *store, queue string, filter provider.DeadFilter, after address) *letterReader {
-	r := &letterReader{store: s, grave: s.keys.grave(queue), queue: queue, from: "+inf", to: "-inf"}
+	r := &letterReader{store: s, keys: s.keys.letters(queue), queue: queue, from: "+inf", to: "-inf"}
 	if !filter.Until.IsZero() {
 		r.from = strconv.FormatInt(filter.Until.UnixMicro(), 10)
 	}
@@ -174,15 +174,15 @@ func (r *letterReader) fill(ctx context.Context) error {
 	for len(r.letters) == 0 && !r.ended {
 		var names []string
 		var bodies []any
-		err := r.store.link.to(ctx, r.grave.dead, func(server *redis.Client) error {
+		err := r.store.link.to(ctx, r.keys.dead, func(server *redis.Client) error {
 			var err error
 			names, err = server.ZRangeArgs(ctx, redis.ZRangeArgs{
-				Key: r.grave.dead, Start: r.from, Stop: r.to, ByScore: true, Rev: true, Count: chunk,
+				Key: r.keys.dead, Start: r.from, Stop: r.to, ByScore: true, Rev: true, Count: chunk,
 			}).Result()
 			if err != nil || len(names) == 0 {
 				return err
 			}
-			bodies, err = server.HMGet(ctx, r.grave.letters, names...).Result()
+			bodies, err = server.HMGet(ctx, r.keys.letters, names...).Result()
 			return err
 		})
 		if err != nil {
@@ -237,7 +237,7 @@ func (l *letters) Get(ctx context.Context, where string) (provider.DeadLetter, e
 // read returns what is stored at an address.
 func (l *letters) read(ctx context.Context, a address) (string, error) {
 	s := l.store
-	key := s.keys.grave(a.queue).letters
+	key := s.keys.letters(a.queue).letters
 	body := ""
 	err := s.link.to(ctx, key, func(server *redis.Client) error {
 		var err error

@@ -8,15 +8,15 @@ import (
 )
 
 const (
-	// aroundEvery is how often a worker looks for what others have left.
-	aroundEvery = 1500 * time.Millisecond
-	// anybody's look that is not older than recent will do.
+	// takeOverEvery is how often a worker takes over what others have left.
+	takeOverEvery = 1500 * time.Millisecond
+	// recent is how long ago another worker may have done so instead.
 	recent = 900 * time.Millisecond
 	// silent is how long a consumer that has nothing must be silent, beyond its lease,
 	// to be taken for dead. One that comes back is made anew by its next read.
 	silent = time.Minute
 	// strayEvery is how often a worker compares what it has with what it knows, and
-	// suspicion how long it does so at each look after an answer was lost.
+	// suspicion how long it does so at each takeover after an answer was lost.
 	strayEvery = 10 * time.Second
 	suspicion  = 12 * time.Second
 )
@@ -31,10 +31,10 @@ type desk struct {
 	settles batcher[*settlement]
 
 	// These are for the goroutine that receives.
-	lookAt   time.Time // when to look for what others have left
-	straysAt time.Time // when to look for strays
-	suspects time.Time // until when an answer may have been lost
-	calls    int       // of the script read
+	takeOverAt time.Time // when to take over what others have left
+	straysAt   time.Time // when to look for strays
+	suspects   time.Time // until when an answer may have been lost
+	calls      int       // of the script read
 
 	incomplete atomic.Bool // a group may have vanished
 	watching   atomic.Bool // a watcher waits for these lanes
@@ -42,7 +42,7 @@ type desk struct {
 
 func newDesk(s *subscription, tag string) *desk {
 	d := &desk{sub: s, tag: tag}
-	answer := aroundEvery + s.store.cfg.Timeout
+	answer := takeOverEvery + s.store.cfg.Timeout
 	d.reading = wire{link: s.store.link, key: tag, answer: answer}
 	d.hearing = wire{link: s.store.link, key: tag, answer: answer}
 	d.settles.flush, d.settles.weigh = d.settle, (*settlement).weight
@@ -54,7 +54,7 @@ func (d *desk) open(ctx context.Context) error {
 	var r request
 	r.say(group, rand.Text())
 	for _, l := range d.lanes {
-		r.keys = append(r.keys, l.home.stream, l.post.groups, l.post.released)
+		r.keys = append(r.keys, l.keys.stream, l.group.groups, l.group.released)
 		r.say(l.queue)
 	}
 	s := d.sub.store
@@ -78,7 +78,7 @@ func (d *desk) close(ctx context.Context) error {
 	d.hearing.shut()
 	var streams []string
 	for _, l := range d.lanes {
-		streams = append(streams, l.home.stream)
+		streams = append(streams, l.keys.stream)
 	}
 	s := d.sub.store
 	_, _ = s.link.run(ctx, &s.scripts.leave, streams, group, d.sub.consumer) // others will see that it is idle

@@ -1,7 +1,7 @@
 // Package redisstreams is a provider on Redis Streams: jobs, delays, claims, numbers
 // and dead letters on one Redis server, on one with replicas and sentinels, or on a
-// cluster. It needs Redis 7.0 or newer, or Valkey. It keeps no order per key: a worker
-// or a client with a task that has an ordering_key is refused at start-up.
+// cluster. It needs Redis 7.0 or newer. It keeps no order per key: a worker or a client
+// with a task that has an ordering_key is refused at start-up.
 //
 //	p, err := redisstreams.Open(ctx, redisstreams.Config{URL: "redis://localhost:6379"})
 //
@@ -63,8 +63,9 @@
 //	{backstage}:claim:KEY      string  "c:ID", or "p:ID" while pending, with a time to live;
 //	                                   without one it ends with the job
 //	{backstage}:bound:mail     string  the most unsettled jobs, if it is bounded
-//	{backstage}:lent:SCOPE:…   …       held, bodies, due and claim of who borrows (Lend), and
-//	                                   begun, seq and order:… of its ordered jobs
+//	{backstage}:lent:SCOPE:…   …       held, bodies, due and claim of who borrows (Lend);
+//	                                   begun: which promoter publishes which job; seq and
+//	                                   order:… of jobs with an ordering key
 //
 // A record is a protobuf message, backstage.v1.Record. With redis-cli:
 //
@@ -115,12 +116,12 @@
 // # Connections
 //
 // A provider has a client of its own, made from the user's settings, and each worker a
-// connection for reading beside it (with TagQueue two for each queue). The client speaks
-// RESP2, sends nothing a second time by itself (what became of a command whose answer
-// was lost is not known, and its caller is told so), gives up what is not answered within
-// Config.Timeout, and then connects anew. Every wait for a broken server is bounded;
-// workers go on when it is back. go-redis writes what it thinks of lost connections to
-// standard error; redis.SetLogger changes that for the whole program.
+// connection for reading beside it (with TagQueue and several queues, two for each). The
+// client speaks RESP2, sends nothing a second time by itself (what became of a command
+// whose answer was lost is not known, and its caller is told so), gives up what is not
+// answered within Config.Timeout, and then connects anew. Every wait for a broken server
+// is bounded; workers go on when it is back. go-redis writes what it thinks of lost
+// connections to standard error; redis.SetLogger changes that for the whole program.
 //
 // A user of Redis' access control needs +@read +@write +@scripting +@connection
 // +@blocking +info +time and the keys of the namespace (~{backstage*). Without +info the

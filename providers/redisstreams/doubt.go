@@ -22,14 +22,12 @@ func (d *desk) resolve(ctx context.Context, list []*settlement, errs []error) {
 	s := d.sub.store
 	for _, i := range open {
 		l := list[i].delivery.lane
-		ended, err := s.link.runSafely(ctx, s.replicas, &s.scripts.ended, []string{l.home.stream, l.post.groups},
+		ended, err := s.link.runSafely(ctx, s.replicas, &s.scripts.ended, []string{l.keys.stream, l.group.groups},
 			group, l.queue, list[i].delivery.generation, list[i].delivery.id)
-		switch {
-		case len(ended) == 0 && !doubtful(err) || !list[i].delivery.mayHaveEnded():
-			// It is somebody else's indeed, or may be.
-		default:
-			errs[i] = err // if that is one, it is tried again
+		if len(ended) == 0 && !doubtful(err) || !list[i].delivery.mayHaveEnded() {
+			continue // it is somebody else's indeed, or may be
 		}
+		errs[i] = err // if that is one, it is tried again
 	}
 }
 

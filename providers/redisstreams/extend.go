@@ -64,8 +64,8 @@ func (d *desk) extend(ctx context.Context, part []beat) {
 	var sent []beat
 	r.say(group, d.sub.consumer)
 	for _, at := range order {
-		r.key(at.lane.home.stream)
-		r.key(at.lane.post.groups)
+		r.key(at.lane.keys.stream)
+		r.key(at.lane.group.groups)
 		r.say(at.lane.queue, at.generation)
 		sayRange(&r, at.lane, beats[at])
 		r.say(digits(len(beats[at])))

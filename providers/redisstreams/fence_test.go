@@ -29,7 +29,7 @@ func TestABeatBeforeALateSettlement(t *testing.T) {
 		t.Errorf("late ack: %v; want the lease lost", err)
 	}
 	rows, err := s.admin(t).XPendingExt(t.Context(), &redis.XPendingExtArgs{
-		Stream: s.keys.home(scope{}, "q").stream, Group: group, Start: "-", End: "+", Count: 10}).Result()
+		Stream: s.keys.queue(scope{}, "q").stream, Group: group, Start: "-", End: "+", Count: 10}).Result()
 	if err != nil || len(rows) != 1 || rows[0].Consumer != heir.consumer || rows[0].RetryCount != 2 {
 		t.Errorf("pending: %+v, %v; want one entry of the heir, delivered twice", rows, err)
 	}
@@ -84,7 +84,7 @@ func TestWhatRedisForgot(t *testing.T) {
 	s := shared(t, Config{})
 	s.stores(t, job("a"))
 	old := s.worker(t, time.Minute, "q").takes(t, 1)[0].(*delivery)
-	stream, operator := s.keys.home(scope{}, "q").stream, s.admin(t)
+	stream, operator := s.keys.queue(scope{}, "q").stream, s.admin(t)
 	if err := errors.Join(operator.XAck(t.Context(), stream, group, old.id).Err(),
 		operator.XGroupSetID(t.Context(), stream, group, "0").Err()); err != nil {
 		t.Fatal(err)
@@ -111,7 +111,7 @@ func TestAnIDThatIsGivenTwice(t *testing.T) {
 	s := shared(t, Config{})
 	s.stores(t, job("a"))
 	old := s.worker(t, time.Minute, "q").takes(t, 1)[0].(*delivery)
-	stream, operator := s.keys.home(scope{}, "q").stream, s.admin(t)
+	stream, operator := s.keys.queue(scope{}, "q").stream, s.admin(t)
 	other := job("b")
 	body, _ := provider.Marshal(&other)
 	if err := errors.Join(operator.XAck(t.Context(), stream, group, old.id).Err(),
@@ -141,7 +141,7 @@ func TestAGroupMadeAnewByHand(t *testing.T) {
 	heir.gets(t, 20*time.Millisecond, 1)
 	s.stores(t, job("a"))
 	old := first.takes(t, 1)[0].(*delivery)
-	stream, operator := s.keys.home(scope{}, "q").stream, s.admin(t)
+	stream, operator := s.keys.queue(scope{}, "q").stream, s.admin(t)
 	if err := errors.Join(operator.XGroupDestroy(t.Context(), stream, group).Err(),
 		operator.XGroupCreate(t.Context(), stream, group, "0").Err()); err != nil {
 		t.Fatal(err)
@@ -179,7 +179,7 @@ func TestDeliveriesOnlyGrow(t *testing.T) {
 		t.Errorf("after four releases and a crash: delivery %d with %d crashes; want 6 with 3", d.deliveries, d.job.Counters.Crashes)
 	}
 	ack(t, d)
-	if left := s.admin(t).Exists(t.Context(), s.keys.post("q").released).Val(); left != 0 {
+	if left := s.admin(t).Exists(t.Context(), s.keys.group("q").released).Val(); left != 0 {
 		t.Errorf("the counts of a job that is done are still there")
 	}
 }

@@ -43,7 +43,7 @@ func (s *store) probes() []string {
 	}
 	for _, sub := range s.subscriptions() {
 		for _, l := range sub.lanes {
-			keys = append(keys, l.home.stream)
+			keys = append(keys, l.keys.stream)
 		}
 	}
 	return keys

@@ -106,7 +106,7 @@ func (d *delays) holding(ctx context.Context) ([]string, error) {
 // cancelIn removes what a queue holds of an id.
 func (d *delays) cancelIn(ctx context.Context, queue, id string) ([]provider.Job, error) {
 	s := d.store
-	h := s.keys.home(d.scope, queue)
+	h := s.keys.queue(d.scope, queue)
 	var value string
 	err := s.link.to(ctx, h.bodies, func(server *redis.Client) error {
 		var err error
@@ -125,7 +125,7 @@ func (d *delays) cancelIn(ctx context.Context, queue, id string) ([]provider.Job
 	}
 	var r request
 	var jobs []provider.Job
-	r.home(s.keys, d.scope, queue)
+	r.queue(s.keys, d.scope, queue)
 	r.say(queue, id)
 	for _, c := range list {
 		job, err := provider.Unmarshal([]byte(c.body))
@@ -159,7 +159,7 @@ func (d *delays) cancelIn(ctx context.Context, queue, id string) ([]provider.Job
 // Held counts the jobs of a queue that are held: provider.Delays.
 func (d *delays) Held(ctx context.Context, queue string) (provider.Measure[int64], error) {
 	s := d.store
-	key := s.keys.home(d.scope, queue).held
+	key := s.keys.queue(d.scope, queue).held
 	var n int64
 	err := s.during(func() error {
 		return s.link.to(ctx, key, func(server *redis.Client) error {

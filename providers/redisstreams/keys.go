@@ -28,12 +28,12 @@ type keyring struct {
 	tags      Tags
 	whole     string // the tag of all queues, where they share one
 
-	mu    sync.RWMutex
-	homes map[place]*home // made before: there are as many as queues
+	mu     sync.RWMutex
+	queues map[place]*queueKeys // made before: there are as many as queues
 }
 
 func newKeyring(namespace string, tags Tags) *keyring {
-	return &keyring{namespace: namespace, tags: tags, whole: "{" + namespace + "}", homes: make(map[place]*home)}
+	return &keyring{namespace: namespace, tags: tags, whole: "{" + namespace + "}", queues: make(map[place]*queueKeys)}
 }
 
 // place is a queue in a scope.
@@ -78,34 +78,34 @@ func (k *keyring) claim(s scope, key string) string {
 	return k.within(s, "") + ":claim:" + key
 }
 
-// home is where the jobs of a queue are, ready or held. Every script that stores a
-// job is given these keys, in this order.
-type home struct {
+// queueKeys are where the jobs of a queue are, ready or held. Every script that stores
+// a job is given them, in this order.
+type queueKeys struct {
 	stream string // ready and running jobs, in entries with one field
 	bound  string // the most unsettled jobs, if there is a bound
 	held   string // when each copy of a held job is due, in milliseconds
 	bodies string // the copies of held jobs, by the job's id
 	due    string // when the first held job of each queue is due
-	begun  string // which promoter has which copy
+	begun  string // which promoter publishes which copy
 	seq    string // counts the held jobs with an ordering key
 }
 
-func (h *home) keys() []string {
+func (h *queueKeys) keys() []string {
 	return []string{h.stream, h.bound, h.held, h.bodies, h.due, h.begun, h.seq}
 }
 
-// home is the home of a queue in a scope. A borrower's jobs are only held here:
-// the stream and the bound of its homes do not exist.
-func (k *keyring) home(s scope, queue string) *home {
+// queue returns the keys of a queue in a scope. A borrower's jobs are only held here:
+// the stream and the bound of its queues do not exist.
+func (k *keyring) queue(s scope, queue string) *queueKeys {
 	at := place{s, queue}
 	k.mu.RLock()
-	h := k.homes[at]
+	h := k.queues[at]
 	k.mu.RUnlock()
 	if h != nil {
 		return h
 	}
 	within := k.within(s, queue)
-	h = &home{
+	h = &queueKeys{
 		stream: within + ":q:" + queue,
 		bound:  within + ":bound:" + queue,
 		held:   within + ":held:" + queue,
@@ -116,7 +116,7 @@ func (k *keyring) home(s scope, queue string) *home {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	k.homes[at] = h
+	k.queues[at] = h
 	return h
 }
 
@@ -126,25 +126,25 @@ func (k *keyring) order(s scope, queue, key string) string {
 	return k.within(s, queue) + ":order:" + escaped(queue) + ":" + key
 }
 
-// grave is where the dead letters of a queue are.
-type grave struct {
+// letterKeys are where the dead letters of a queue are.
+type letterKeys struct {
 	dead    string // their addresses, by the microsecond of death
 	letters string // their records, by address
 }
 
-func (k *keyring) grave(queue string) grave {
+func (k *keyring) letters(queue string) letterKeys {
 	own := k.tag(queue)
-	return grave{dead: own + ":dead:" + queue, letters: own + ":letters:" + queue}
+	return letterKeys{dead: own + ":dead:" + queue, letters: own + ":letters:" + queue}
 }
 
-// post is what is kept of a queue's deliveries beside the consumer group.
-type post struct {
+// groupKeys are what is kept of a queue's deliveries beside its consumer group.
+type groupKeys struct {
 	groups   string // the generation of each queue's group
 	released string // how often entries were given back
 	looked   string // when somebody last looked for dead workers' jobs
 }
 
-func (k *keyring) post(queue string) post {
+func (k *keyring) group(queue string) groupKeys {
 	own := k.tag(queue)
-	return post{groups: own + ":groups", released: own + ":released:" + queue, looked: own + ":looked"}
+	return groupKeys{groups: own + ":groups", released: own + ":released:" + queue, looked: own + ":looked"}
 }

@@ -5,13 +5,17 @@ import (
 	"strings"
 )
 
+// A subscription serves queues. A queue that it serves is a lane; the lanes whose keys
+// are in one hash slot have a desk, which reads and settles for all of them at once. With
+// one tag for the namespace there is one desk.
+
 // lane is a queue as one subscription serves it.
 type lane struct {
-	queue string
-	desk  *desk
-	home  *home
-	post  post
-	grave grave
+	queue   string
+	desk    *desk
+	keys    *queueKeys
+	group   groupKeys
+	letters letterKeys
 
 	generation string // of the queue's group, as it was last read
 	last       string // the last entry that was handed out, for whoever waits
@@ -24,7 +28,7 @@ type lane struct {
 func newLane(d *desk, queue string) *lane {
 	k := d.sub.store.keys
 	return &lane{
-		queue: queue, desk: d, home: k.home(scope{}, queue), post: k.post(queue), grave: k.grave(queue),
+		queue: queue, desk: d, keys: k.queue(scope{}, queue), group: k.group(queue), letters: k.letters(queue),
 		last: "0-0", known: make(map[string]*delivery),
 	}
 }

@@ -175,7 +175,7 @@ func TestNothingGrowsWithTheWorkDone(t *testing.T) {
 	if after := usedMemory(t, operator); after > memory+memory/20+5<<20 {
 		t.Errorf("redis uses %d bytes after the work, %d before", after, memory)
 	}
-	if n := len(operator.XInfoConsumers(t.Context(), s.keys.home(scope{}, "q").stream, group).Val()); n != 0 {
+	if n := len(operator.XInfoConsumers(t.Context(), s.keys.queue(scope{}, "q").stream, group).Val()); n != 0 {
 		t.Errorf("%d consumers are left after all workers have said goodbye", n)
 	}
 }

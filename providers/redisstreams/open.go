@@ -106,7 +106,7 @@ func (s *store) assemble() {
 // setBounds stores the bounds that this process was given.
 func (s *store) setBounds(ctx context.Context) error {
 	for queue, bound := range s.cfg.Bounds {
-		key := s.keys.home(scope{}, queue).bound
+		key := s.keys.queue(scope{}, queue).bound
 		err := s.link.to(ctx, key, func(server *redis.Client) error {
 			if bound == 0 {
 				return server.Del(ctx, key).Err()

@@ -144,7 +144,7 @@ func TestTheSlotMoves(t *testing.T) {
 	}
 	th.starts(backstage.WorkerConfig{Concurrency: 10, Lease: time.Minute})
 	ids := th.enqueue(100)
-	key := s.keys.home(scope{}, "q").stream
+	key := s.keys.queue(scope{}, "q").stream
 	slot, err := admin(t, cluster.Addrs()[0]).ClusterKeySlot(t.Context(), key).Result()
 	if err != nil {
 		t.Fatal(err)

@@ -264,7 +264,7 @@ func TestWorkerDies(t *testing.T) {
 // TestPromoterDies at each step of moving due jobs: each comes once.
 func TestPromoterDies(t *testing.T) {
 	t.Parallel()
-	for _, point := range []string{"look begins", "look is done", "promote begins", "promote is done"} {
+	for _, point := range []string{"due begins", "due is done", "promote begins", "promote is done"} {
 		t.Run(point, func(t *testing.T) {
 			t.Parallel()
 			s := shared(t, Config{})

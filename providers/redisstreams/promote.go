@@ -10,8 +10,8 @@ import (
 )
 
 const (
-	// lookEvery is how often a promoter looks for what other processes have held.
-	lookEvery = 900 * time.Millisecond
+	// promoteEvery is how often a promoter looks for what other processes have held.
+	promoteEvery = 900 * time.Millisecond
 	// mostQueues is how many queues one step promotes from, and mostDue how many jobs.
 	mostQueues = 50
 	mostDue    = 500
@@ -45,7 +45,7 @@ func (d *delays) Promote(ctx context.Context, publish provider.Publish) error {
 			continue
 		}
 		rest = firstRest
-		s.holds.rest(within, a, min(next, lookEvery))
+		s.holds.rest(within, a, min(next, promoteEvery))
 	}
 	if ctx.Err() != nil {
 		return nil
@@ -61,7 +61,7 @@ func (d *delays) promoteDue(ctx context.Context, publish provider.Publish) (time
 	}
 	next := time.Duration(math.MaxInt64)
 	for _, key := range keys {
-		due, wait, err := d.look(ctx, key)
+		due, wait, err := d.dueIn(ctx, key)
 		if err != nil {
 			return 0, err
 		}
@@ -86,7 +86,7 @@ func (d *delays) promoteDue(ctx context.Context, publish provider.Publish) (time
 func (d *delays) indexes(ctx context.Context) ([]string, error) {
 	s := d.store
 	if d.scope.lent || s.keys.tags == TagNamespace {
-		return []string{s.keys.home(d.scope, "").due}, nil
+		return []string{s.keys.queue(d.scope, "").due}, nil
 	}
 	queues, err := s.queues(ctx)
 	if err != nil {
@@ -94,14 +94,15 @@ func (d *delays) indexes(ctx context.Context) ([]string, error) {
 	}
 	keys := make([]string, len(queues))
 	for i, queue := range queues {
-		keys[i] = s.keys.home(d.scope, queue).due
+		keys[i] = s.keys.queue(d.scope, queue).due
 	}
 	return keys, nil
 }
 
-// look returns the queues with jobs that are due, and how long nothing more is.
-func (d *delays) look(ctx context.Context, key string) (due []string, wait time.Duration, err error) {
-	reply, err := d.store.link.run(ctx, &d.store.scripts.look, []string{key}, strconv.Itoa(mostQueues))
+// dueIn returns the queues of an index with jobs that are due, and how long nothing
+// more is.
+func (d *delays) dueIn(ctx context.Context, key string) (due []string, wait time.Duration, err error) {
+	reply, err := d.store.link.run(ctx, &d.store.scripts.due, []string{key}, strconv.Itoa(mostQueues))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -125,7 +126,7 @@ func (d *delays) moveDue(ctx context.Context, queues []string) error {
 	var r request
 	r.say(strconv.Itoa(mostDue), strconv.Itoa(mostBytes))
 	for _, queue := range queues {
-		r.home(s.keys, d.scope, queue)
+		r.queue(s.keys, d.scope, queue)
 		r.say(queue)
 	}
 	reply, err := s.link.run(ctx, &s.scripts.promote, r.keys, r.args...)

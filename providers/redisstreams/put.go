@@ -56,7 +56,7 @@ func (s *store) putLone(ctx context.Context, e *entry) error {
 	if err := s.register(ctx, e.queue); err != nil {
 		return err
 	}
-	stream := s.keys.home(scope{}, e.queue).stream
+	stream := s.keys.queue(scope{}, e.queue).stream
 	s.link.point("add begins")
 	err := s.link.to(ctx, stream, func(server *redis.Client) error {
 		return server.Do(ctx, "XADD", stream, "*", field, e.body).Err()
@@ -71,13 +71,13 @@ func (s *store) putLone(ctx context.Context, e *entry) error {
 func (s *store) putAny(ctx context.Context, batch []*entry) ([]any, error) {
 	var r request
 	for _, e := range batch {
-		r.home(s.keys, e.scope, e.queue)
+		r.queue(s.keys, e.scope, e.queue)
 	}
 	if err := s.register(ctx, r.own()...); err != nil {
 		return nil, err
 	}
 	r.args = make([]any, 0, 1+len(r.names)+9*len(batch))
-	r.sayHomes()
+	r.sayQueues()
 	for _, e := range batch {
 		r.sayJob(s.keys, e)
 	}
@@ -131,7 +131,7 @@ func (s *store) simpleRequest(batch []*entry) (*request, []*entry) {
 
 // sayShelf adds the entries of a shelf, as add.lua reads them.
 func (r *request) sayShelf(k *keyring, at shelf, entries []*entry) {
-	h := k.home(scope{}, at.queue)
+	h := k.queue(scope{}, at.queue)
 	r.keys = append(r.keys, h.stream, h.bound, h.held)
 	r.names = append(r.names, at.queue)
 	kind := "r"

@@ -12,8 +12,8 @@ import (
 // receive returns jobs that start now, or waits for some.
 func (d *desk) receive(ctx context.Context, lanes []*lane, most int) ([]*delivery, error) {
 	fewSlots := most < len(lanes)
-	if len(lanes) > 1 || d.incomplete.Load() || d.looks() {
-		list, err := d.read(ctx, lanes, most, wishes{look: d.looks(), take: true, places: fewSlots})
+	if len(lanes) > 1 || d.incomplete.Load() || d.takesOver() {
+		list, err := d.read(ctx, lanes, most, wishes{takeOver: d.takesOver(), take: true, places: fewSlots})
 		if len(list) > 0 || err != nil {
 			return list, err
 		}
@@ -21,10 +21,10 @@ func (d *desk) receive(ctx context.Context, lanes []*lane, most int) ([]*deliver
 	if ctx.Err() != nil {
 		return nil, nil
 	}
-	wait := max(time.Millisecond, time.Until(d.lookAt))
+	wait := max(time.Millisecond, time.Until(d.takeOverAt))
 	if fewSlots {
 		// To read some of the lanes only would leave the others waiting.
-		_, err := d.wait(ctx, &d.reading, spotsOf(lanes), wait)
+		_, err := d.wait(ctx, &d.reading, positionsOf(lanes), wait)
 		return nil, err
 	}
 	return d.block(ctx, lanes, most/len(lanes), wait)
@@ -32,13 +32,13 @@ func (d *desk) receive(ctx context.Context, lanes []*lane, most int) ([]*deliver
 
 // wishes say what a read is for.
 type wishes struct {
-	look   bool // for what others have left
-	take   bool // what waits
-	places bool // from which to wait
+	takeOver bool // what others have left
+	take     bool // what waits
+	places   bool // from which to wait
 }
 
-// looks reports whether it is time to look for what others have left.
-func (d *desk) looks() bool { return !time.Now().Before(d.lookAt) }
+// takesOver reports whether it is time to take over what others have left.
+func (d *desk) takesOver() bool { return !time.Now().Before(d.takeOverAt) }
 
 // read takes what is there, in one step.
 func (d *desk) read(ctx context.Context, lanes []*lane, most int, w wishes) ([]*delivery, error) {
@@ -50,10 +50,10 @@ func (d *desk) read(ctx context.Context, lanes []*lane, most int, w wishes) ([]*
 	d.calls++
 	s := d.sub.store
 	var r request
-	r.say(group, d.sub.consumer, strconv.Itoa(most), flag(w.look), strconv.FormatInt(recent.Milliseconds(), 10),
+	r.say(group, d.sub.consumer, strconv.Itoa(most), flag(w.takeOver), strconv.FormatInt(recent.Milliseconds(), 10),
 		strconv.FormatInt(s.silent.Milliseconds(), 10), flag(w.take), flag(w.places), d.sub.token+strconv.Itoa(d.calls))
 	for _, l := range lanes {
-		r.keys = append(r.keys, l.home.stream, l.post.groups, l.post.released, l.post.looked)
+		r.keys = append(r.keys, l.keys.stream, l.group.groups, l.group.released, l.group.looked)
 		r.say(l.queue)
 	}
 	var reply []any
@@ -69,14 +69,14 @@ func (d *desk) read(ctx context.Context, lanes []*lane, most int, w wishes) ([]*
 	}
 	s.link.point("read is done")
 	if len(reply) != 7 {
-		return nil, fmt.Errorf("redis: reading answers %d things", len(reply))
+		return nil, fmt.Errorf("redis: script read: the answer has %d parts, not 7", len(reply))
 	}
 	d.incomplete.Store(false)
 	if len(listOf(reply[4])) > 0 {
 		d.sub.listAgain(ctx)
 	}
-	if w.look && numberOf(reply[5]) == 0 {
-		d.lookAt = now.Add(aroundEvery)
+	if w.takeOver && numberOf(reply[5]) == 0 {
+		d.takeOverAt = now.Add(takeOverEvery)
 	}
 	if w.places {
 		for i, l := range lanes {
@@ -84,13 +84,6 @@ func (d *desk) read(ctx context.Context, lanes []*lane, most int, w wishes) ([]*
 		}
 	}
 	return d.unpack(ctx, now, lanes, reply), nil
-}
-
-func flag(is bool) string {
-	if is {
-		return "1"
-	}
-	return "0"
 }
 
 // suspect notes that entries may have been handed out in an answer that was lost.
@@ -106,7 +99,7 @@ func (d *desk) block(ctx context.Context, lanes []*lane, each int, wait time.Dur
 	args := make([]any, 0, 10+2*len(lanes))
 	args = append(args, "XREADGROUP", "GROUP", group, d.sub.consumer, "COUNT", each, "BLOCK", wait.Milliseconds()+1, "STREAMS")
 	for _, l := range lanes {
-		args = append(args, l.home.stream)
+		args = append(args, l.keys.stream)
 	}
 	for range lanes {
 		args = append(args, ">")
@@ -126,25 +119,25 @@ func (d *desk) block(ctx context.Context, lanes []*lane, each int, wait time.Dur
 	return d.finish(ctx, &u), err
 }
 
-// spot is a place in a stream from which to wait.
-type spot struct{ stream, last string }
+// position is a place in a stream from which to wait.
+type position struct{ stream, last string }
 
-func spotsOf(lanes []*lane) []spot {
-	spots := make([]spot, len(lanes))
+func positionsOf(lanes []*lane) []position {
+	positions := make([]position, len(lanes))
 	for i, l := range lanes {
-		spots[i] = spot{l.home.stream, l.last}
+		positions[i] = position{l.keys.stream, l.last}
 	}
-	return spots
+	return positions
 }
 
 // wait waits until there is something, and takes nothing.
-func (d *desk) wait(ctx context.Context, on *wire, spots []spot, wait time.Duration) (bool, error) {
-	args := make([]any, 0, 6+2*len(spots))
+func (d *desk) wait(ctx context.Context, on *wire, positions []position, wait time.Duration) (bool, error) {
+	args := make([]any, 0, 6+2*len(positions))
 	args = append(args, "XREAD", "COUNT", 1, "BLOCK", wait.Milliseconds()+1, "STREAMS")
-	for _, at := range spots {
+	for _, at := range positions {
 		args = append(args, at.stream)
 	}
-	for _, at := range spots {
+	for _, at := range positions {
 		args = append(args, at.last)
 	}
 	came, err := d.blocked(ctx, on, args)

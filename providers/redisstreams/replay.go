@@ -85,8 +85,8 @@ func (l *letters) replay(ctx context.Context, a address) (provider.Stored, error
 	if err != nil {
 		return provider.Stored{ID: job.ID, Outcome: provider.OutcomeRefused, Err: err}, nil
 	}
-	g := s.keys.grave(a.queue)
-	keys := []string{g.dead, g.letters, s.keys.home(scope{}, a.queue).stream}
+	g := s.keys.letters(a.queue)
+	keys := []string{g.dead, g.letters, s.keys.queue(scope{}, a.queue).stream}
 	if s.ownClaims() && job.Dedupe.Key != "" {
 		keys = append(keys, s.keys.claim(scope{}, job.Dedupe.Key))
 	}
@@ -141,7 +141,7 @@ func (l *letters) Discard(ctx context.Context, addresses ...string) ([]provider.
 // discard removes letters of one queue: those whose places in the call are given.
 func (l *letters) discard(ctx context.Context, queue string, addresses []string, part []int, results []provider.Stored) error {
 	s := l.store
-	g := s.keys.grave(queue)
+	g := s.keys.letters(queue)
 	var names []any
 	for _, i := range part {
 		a, _ := parseAddress(addresses[i])

@@ -4,13 +4,13 @@ import "strconv"
 
 // request gathers the keys and arguments of a script.
 type request struct {
-	keys  []string
-	args  []any
-	homes map[place]int
-	names []string
+	keys   []string
+	args   []any
+	queues map[place]int // their numbers
+	names  []string      // of these
 }
 
-// small are the numbers that most arguments are, as Redis is sent them.
+// digits writes a number as Redis is sent it. Most have one digit.
 func digits(n int) string {
 	const ready = "0123456789"
 	if n >= 0 && n < len(ready) {
@@ -19,30 +19,38 @@ func digits(n int) string {
 	return strconv.Itoa(n)
 }
 
-// home returns the number of a queue's home, whose keys come before all others. All
-// homes are asked for before the first other key.
-func (r *request) home(k *keyring, s scope, queue string) int {
+// flag is how scripts are told yes or no.
+func flag(is bool) string {
+	if is {
+		return "1"
+	}
+	return "0"
+}
+
+// queue returns the number of a queue, whose keys come before all others. All queues are
+// asked for before the first other key.
+func (r *request) queue(k *keyring, s scope, queue string) int {
 	at := place{s, queue}
-	if n, ok := r.homes[at]; ok {
+	if n, ok := r.queues[at]; ok {
 		return n
 	}
-	if r.homes == nil {
-		r.homes = make(map[place]int)
+	if r.queues == nil {
+		r.queues = make(map[place]int)
 	}
-	h := k.home(s, queue)
+	h := k.queue(s, queue)
 	r.keys = append(r.keys, h.keys()...)
 	r.names = append(r.names, queue)
-	r.homes[at] = len(r.names)
+	r.queues[at] = len(r.names)
 	return len(r.names)
 }
 
 // own returns the provider's own queues among them.
 func (r *request) own() []string {
-	if len(r.homes) == 0 {
+	if len(r.queues) == 0 {
 		return r.names
 	}
-	own := make([]string, 0, len(r.homes))
-	for at := range r.homes {
+	own := make([]string, 0, len(r.queues))
+	for at := range r.queues {
 		if !at.scope.lent {
 			own = append(own, at.queue)
 		}
@@ -59,8 +67,8 @@ func (r *request) key(key string) int {
 // say adds arguments.
 func (r *request) say(args ...any) { r.args = append(r.args, args...) }
 
-// sayHomes adds the number of homes and their names.
-func (r *request) sayHomes() {
+// sayQueues adds the number of queues and their names.
+func (r *request) sayQueues() {
 	r.say(digits(len(r.names)))
 	for _, name := range r.names {
 		r.say(name)
@@ -69,10 +77,7 @@ func (r *request) sayHomes() {
 
 // sayJob adds a job, as store.lua reads it.
 func (r *request) sayJob(k *keyring, e *entry) {
-	bounded, claim, ms, delay, order := "0", 0, "0", "", 0
-	if e.bounded {
-		bounded = "1"
-	}
+	claim, ms, delay, order := 0, "0", "", 0
 	if e.dedupe.Key != "" {
 		claim, ms = r.key(k.claim(e.scope, e.dedupe.Key)), claimTime(e.dedupe)
 	}
@@ -82,7 +87,7 @@ func (r *request) sayJob(k *keyring, e *entry) {
 	if e.order != "" {
 		order = r.key(k.order(e.scope, e.queue, e.order))
 	}
-	r.say(digits(r.home(k, e.scope, e.queue)), e.body, e.id, bounded, digits(claim), ms, delay, e.stamp, digits(order))
+	r.say(digits(r.queue(k, e.scope, e.queue)), e.body, e.id, flag(e.bounded), digits(claim), ms, delay, e.stamp, digits(order))
 }
 
 // What a script returns is a list of lists.

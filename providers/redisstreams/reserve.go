@@ -95,7 +95,7 @@ func (d *delays) reserve(ctx context.Context, queues []string) (reservation, []o
 	var r request
 	r.say(strconv.Itoa(mostDue), strconv.Itoa(mostBytes), strconv.FormatInt(s.cfg.PromotionLease.Milliseconds(), 10), taken.token)
 	for _, queue := range queues {
-		r.home(s.keys, d.scope, queue)
+		r.queue(s.keys, d.scope, queue)
 		r.say(queue)
 	}
 	reply, err := s.link.run(ctx, &s.scripts.reserve, r.keys, r.args...)
@@ -126,16 +126,16 @@ func (d *delays) conclude(ctx context.Context, token string, done []reserved) er
 	s := d.store
 	var r request
 	for _, c := range done {
-		r.home(s.keys, d.scope, c.queue)
+		r.queue(s.keys, d.scope, c.queue)
 	}
 	r.say(token)
-	r.sayHomes()
+	r.sayQueues()
 	for _, c := range done {
 		order := 0
 		if c.order != "" {
 			order = r.key(s.keys.order(d.scope, c.queue, c.order))
 		}
-		r.say(digits(r.home(s.keys, d.scope, c.queue)), c.id, c.stamp, digits(order), c.again)
+		r.say(digits(r.queue(s.keys, d.scope, c.queue)), c.id, c.stamp, digits(order), c.again)
 	}
 	_, err := s.link.run(ctx, &s.scripts.conclude, r.keys, r.args...)
 	return err
@@ -143,7 +143,7 @@ func (d *delays) conclude(ctx context.Context, token string, done []reserved) er
 
 // bury dead-letters held bytes that are no record, before they are forgotten.
 func (s *store) bury(ctx context.Context, queue, body string) error {
-	g := s.keys.grave(queue)
+	g := s.keys.letters(queue)
 	if _, err := s.link.run(ctx, &s.scripts.bury, []string{g.dead, g.letters}, body); err != nil {
 		return err
 	}

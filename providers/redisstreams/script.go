@@ -20,7 +20,7 @@ var sources embed.FS
 type scripts struct {
 	add, put, ack, settle, read, extend, open, leave script
 	strays, adopt, ended, enlist                     script
-	look, promote, reserve, conclude, cancel         script
+	due, promote, reserve, conclude, cancel          script
 	claim, release, stats, replay, discard, bury     script
 }
 
@@ -49,8 +49,8 @@ func newScripts() (scripts, error) {
 		{&all.add, "add", refusedWhenFull, nil},
 		{&all.put, "put", refusedWhenFull, []string{"arguments", "clock", "claims", "held", "store"}},
 		{&all.ack, "ack", doneWhenFull, []string{"arguments", "fence"}},
-		{&all.settle, "settle", doneWhenFull, []string{"arguments", "clock", "claims", "held", "store", "fence"}},
-		{&all.read, "read", doneWhenFull, []string{"arguments", "clock", "groups"}},
+		{&all.settle, "settle", doneWhenFull, []string{"arguments", "clock", "claims", "held", "store", "letters", "fence"}},
+		{&all.read, "read", doneWhenFull, []string{"arguments", "clock", "groups", "info"}},
 		{&all.extend, "extend", doneWhenFull, []string{"arguments", "fence"}},
 		{&all.open, "open", doneWhenFull, []string{"arguments", "groups"}},
 		{&all.leave, "leave", doneWhenFull, nil},
@@ -58,17 +58,17 @@ func newScripts() (scripts, error) {
 		{&all.adopt, "adopt", doneWhenFull, []string{"arguments"}},
 		{&all.ended, "ended", doneWhenFull, []string{"arguments", "fence"}},
 		{&all.enlist, "enlist", doneWhenFull, nil},
-		{&all.look, "look", doneWhenFull, []string{"clock"}},
+		{&all.due, "due", doneWhenFull, []string{"clock"}},
 		{&all.promote, "promote", doneWhenFull, []string{"arguments", "clock", "held"}},
 		{&all.reserve, "reserve", doneWhenFull, []string{"arguments", "clock", "held"}},
 		{&all.conclude, "conclude", doneWhenFull, []string{"arguments", "clock", "held"}},
 		{&all.cancel, "cancel", doneWhenFull, []string{"arguments", "clock", "claims", "held"}},
 		{&all.claim, "claim", refusedWhenFull, []string{"arguments", "claims"}},
 		{&all.release, "release", doneWhenFull, []string{"claims"}},
-		{&all.stats, "stats", doneWhenFull, []string{"clock"}},
+		{&all.stats, "stats", doneWhenFull, []string{"clock", "info"}},
 		{&all.replay, "replay", refusedWhenFull, []string{"arguments", "claims"}},
 		{&all.discard, "discard", doneWhenFull, nil},
-		{&all.bury, "bury", doneWhenFull, []string{"clock"}},
+		{&all.bury, "bury", doneWhenFull, []string{"clock", "letters"}},
 	} {
 		text := s.head
 		for _, part := range append(s.parts, s.name) {

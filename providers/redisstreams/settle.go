@@ -191,7 +191,7 @@ func (d *desk) ackRequest(batch []*settlement) (*request, []*settlement) {
 	first := 0
 	for i, at := range places {
 		part := order[first : first+counts[i]]
-		r.keys = append(r.keys, at.lane.home.stream, at.lane.post.groups, at.lane.post.released)
+		r.keys = append(r.keys, at.lane.keys.stream, at.lane.group.groups, at.lane.group.released)
 		r.say(at.lane.queue, at.generation)
 		sayRange(r, at.lane, part)
 		r.say(digits(len(part)))
@@ -210,24 +210,24 @@ func (d *desk) settleRequest(batch []*settlement) (*request, []*settlement) {
 	order, places, counts := stretches(batch)
 	var r request
 	for _, st := range order {
-		r.home(s.keys, scope{}, st.delivery.lane.queue)
+		r.queue(s.keys, scope{}, st.delivery.lane.queue)
 		for _, e := range st.next {
-			r.home(s.keys, scope{}, e.queue)
+			r.queue(s.keys, scope{}, e.queue)
 		}
 	}
 	r.say(group, d.sub.consumer, parked, strconv.Itoa(s.cfg.MaxDead))
-	r.sayHomes()
+	r.sayQueues()
 	claims := s.ownClaims()
 	first := 0
 	for i, at := range places {
 		part := order[first : first+counts[i]]
 		l := at.lane
-		key := r.key(l.post.groups)
-		r.key(l.post.released)
-		r.key(l.post.looked)
-		r.key(l.grave.dead)
-		r.key(l.grave.letters)
-		r.say(digits(r.home(s.keys, scope{}, l.queue)), digits(key), at.generation)
+		key := r.key(l.group.groups)
+		r.key(l.group.released)
+		r.key(l.group.looked)
+		r.key(l.letters.dead)
+		r.key(l.letters.letters)
+		r.say(digits(r.queue(s.keys, scope{}, l.queue)), digits(key), at.generation)
 		sayRange(&r, l, part)
 		r.say(digits(len(part)))
 		for _, st := range part {

@@ -44,7 +44,7 @@ func (st *stats) Queue(ctx context.Context, queue string) (provider.QueueStats, 
 	s := st.store
 	var reply []any
 	err := s.during(func() error {
-		h, g := s.keys.home(scope{}, queue), s.keys.grave(queue)
+		h, g := s.keys.queue(scope{}, queue), s.keys.letters(queue)
 		var err error
 		reply, err = s.link.run(ctx, &s.scripts.stats, []string{h.stream, h.held, g.dead}, group, parked)
 		return err
@@ -53,7 +53,7 @@ func (st *stats) Queue(ctx context.Context, queue string) (provider.QueueStats, 
 		return provider.QueueStats{}, err
 	}
 	if len(reply) != 7 {
-		return provider.QueueStats{}, fmt.Errorf("redis: %d numbers of queue %q", len(reply), queue)
+		return provider.QueueStats{}, fmt.Errorf("redis: script stats: %d numbers of queue %q, not 7", len(reply), queue)
 	}
 	n := func(i int) int64 { return numberOf(reply[i]) }
 	entries, delivered, back := n(0), n(1), n(2)

@@ -10,7 +10,7 @@ import (
 // is looked at now and then all the same: a command that was held up on its way may be
 // done long after it was given up.
 func (d *desk) strays(ctx context.Context, now time.Time, most int) ([]*delivery, error) {
-	due := !now.Before(d.straysAt) || now.Before(d.suspects) && d.looks()
+	due := !now.Before(d.straysAt) || now.Before(d.suspects) && d.takesOver()
 	if !due {
 		return nil, nil
 	}
@@ -19,7 +19,7 @@ func (d *desk) strays(ctx context.Context, now time.Time, most int) ([]*delivery
 	var r request
 	r.say(group, d.sub.consumer)
 	for _, l := range d.lanes {
-		r.key(l.home.stream)
+		r.key(l.keys.stream)
 		r.say(digits(l.open()))
 	}
 	reply, err := s.link.run(ctx, &s.scripts.strays, r.keys, r.args...)
@@ -39,7 +39,7 @@ func (d *desk) strays(ctx context.Context, now time.Time, most int) ([]*delivery
 // adopt takes those of a lane's entries that nobody here knows.
 func (d *desk) adopt(ctx context.Context, l *lane, found []any, most int, u *unpacking) error {
 	var r request
-	r.keys = []string{l.home.stream, l.post.released}
+	r.keys = []string{l.keys.stream, l.group.released}
 	r.say(group, d.sub.consumer)
 	for i := 0; i+1 < len(found) && most > 0; i += 2 {
 		if id := textOf(found[i]); !l.isKnown(id) {

@@ -199,14 +199,14 @@ func started(list []*delivery) []provider.Delivery {
 	return deliveries
 }
 
-// visit is a desk and the lanes that are wanted of it, in their order.
-type visit struct {
+// part is a desk and the lanes that are wanted of it, in their order.
+type part struct {
 	desk  *desk
 	lanes []*lane
 }
 
-func (s *subscription) chosen(names []string) ([]visit, error) {
-	var parts []visit
+func (s *subscription) chosen(names []string) ([]part, error) {
+	var parts []part
 	for _, name := range names {
 		l := s.lanes[name]
 		if l == nil {
@@ -216,27 +216,27 @@ func (s *subscription) chosen(names []string) ([]visit, error) {
 			parts[n-1].lanes = append(parts[n-1].lanes, l)
 			continue
 		}
-		parts = append(parts, visit{l.desk, []*lane{l}})
+		parts = append(parts, part{l.desk, []*lane{l}})
 	}
 	return parts, nil
 }
 
 // receive makes one attempt. It waits if there is nothing.
-func (s *subscription) receive(ctx context.Context, parts []visit, most int) ([]*delivery, error) {
+func (s *subscription) receive(ctx context.Context, parts []part, most int) ([]*delivery, error) {
 	if len(parts) == 1 {
 		return parts[0].desk.receive(ctx, parts[0].lanes, most)
 	}
 	var got []*delivery
 	var errs []error
-	read := func(p visit, w wishes) {
+	read := func(p part, w wishes) {
 		if len(got) < most {
 			some, err := p.desk.read(ctx, p.lanes, most-len(got), w)
 			got, errs = append(got, some...), append(errs, err)
 		}
 	}
 	for _, p := range parts { // what others have left comes before all lanes
-		if p.desk.looks() {
-			read(p, wishes{look: true})
+		if p.desk.takesOver() {
+			read(p, wishes{takeOver: true})
 		}
 	}
 	for _, p := range parts {
@@ -247,10 +247,10 @@ func (s *subscription) receive(ctx context.Context, parts []visit, most int) ([]
 	if err := errors.Join(errs...); err != nil || len(got) > 0 {
 		return got, err
 	}
-	next := lookEvery
+	next := takeOverEvery
 	for _, p := range parts {
 		p.desk.watch(p.lanes)
-		next = min(next, time.Until(p.desk.lookAt))
+		next = min(next, time.Until(p.desk.takeOverAt))
 	}
 	timer := time.NewTimer(max(next, time.Millisecond))
 	defer timer.Stop()

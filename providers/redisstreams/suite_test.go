@@ -98,7 +98,7 @@ func harness(at, how string) providertest.Harness {
 				return err
 			}
 			defer client.Close()
-			stream := newKeyring(cfg.Namespace, cfg.Tags).home(scope{}, queue).stream
+			stream := newKeyring(cfg.Namespace, cfg.Tags).queue(scope{}, queue).stream
 			return client.XAdd(context.Background(), &redis.XAddArgs{Stream: stream, Values: []any{field, b}}).Err()
 		},
 	}

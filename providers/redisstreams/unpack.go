@@ -66,7 +66,7 @@ type record struct {
 func (u *unpacking) addStream(lanes []*lane, came *rawReply) {
 	came.list()
 	name := came.text()
-	i := slices.IndexFunc(lanes, func(l *lane) bool { return l.home.stream == string(name) })
+	i := slices.IndexFunc(lanes, func(l *lane) bool { return l.keys.stream == string(name) })
 	for range came.list() {
 		if id, entry := came.entry(); i >= 0 && !came.bad {
 			u.add(lanes[i], id, 1, 0, entry)

@@ -31,7 +31,7 @@ func TestWhatVanishesUnderARunningWorker(t *testing.T) {
 			th.starts(backstage.WorkerConfig{Concurrency: 10, Lease: 2 * time.Second})
 			ids := th.enqueue(100)
 			until(t, "all jobs are done", func() bool { return th.done(ids) })
-			if err := take(admin(t, server.Addr()), th.store.keys.home(scope{}, "q").stream); err != nil {
+			if err := take(admin(t, server.Addr()), th.store.keys.queue(scope{}, "q").stream); err != nil {
 				t.Fatal(err)
 			}
 			th.resume()
@@ -58,7 +58,7 @@ func TestJobsThatRunWhileTheirGroupVanishes(t *testing.T) {
 	sub := s.worker(t, time.Minute, "q")
 	old := sub.takes(t, 3)
 	ack(t, old[0])
-	stream := s.keys.home(scope{}, "q").stream
+	stream := s.keys.queue(scope{}, "q").stream
 	if err := s.admin(t).XGroupDestroy(t.Context(), stream, group).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +97,7 @@ func TestGhosts(t *testing.T) {
 	events := s.observe(t)
 	s.stores(t, jobs(60, "")...)
 	dead := s.worker(t, time.Second, "q").takes(t, 60)
-	stream := s.keys.home(scope{}, "q").stream
+	stream := s.keys.queue(scope{}, "q").stream
 	var ids []string
 	for _, d := range dead[:50] {
 		ids = append(ids, d.(*delivery).id)
@@ -131,7 +131,7 @@ func TestAnEntryThatIsDeletedWhileItRuns(t *testing.T) {
 	s.stores(t, jobs(2, "")...)
 	sub := s.worker(t, time.Minute, "q")
 	runs := sub.takes(t, 2)
-	stream := s.keys.home(scope{}, "q").stream
+	stream := s.keys.queue(scope{}, "q").stream
 	if err := s.admin(t).XDel(t.Context(), stream, runs[0].(*delivery).id, runs[1].(*delivery).id).Err(); err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func TestGarbage(t *testing.T) {
 	s := shared(t, Config{})
 	events := s.observe(t)
 	sub := s.worker(t, time.Minute, "q")
-	stream := s.keys.home(scope{}, "q").stream
+	stream := s.keys.queue(scope{}, "q").stream
 	operator := s.admin(t)
 	for _, fields := range [][]any{
 		{"temperature", "21", "unit", "°C"},
@@ -207,7 +207,7 @@ func TestGarbageAmongHeldJobs(t *testing.T) {
 	}
 	operator := s.admin(t)
 	for _, of := range []scope{{}, {lent: true, name: "scope"}} {
-		bodies := s.keys.home(of, "q").bodies
+		bodies := s.keys.queue(of, "q").bodies
 		if err := operator.HSet(t.Context(), bodies, "bytes", "0.0.0.0.0 0 4 \xff\xfe\xfd\xfc").Err(); err != nil {
 			t.Fatal(err)
 		}
@@ -258,7 +258,7 @@ func TestConsumersOfDeadWorkers(t *testing.T) {
 	busy.takes(t, 1)
 	idle := s.worker(t, time.Minute, "q")
 	idle.gets(t, 20*time.Millisecond, 1)
-	stream := s.keys.home(scope{}, "q").stream
+	stream := s.keys.queue(scope{}, "q").stream
 	operator := s.admin(t)
 	names := func() string {
 		var all []string

@@ -12,12 +12,12 @@ func (d *desk) watch(lanes []*lane) {
 	if !d.watching.CompareAndSwap(false, true) {
 		return
 	}
-	spots := spotsOf(lanes)
+	positions := positionsOf(lanes)
 	d.sub.watchers.Go(func() {
 		defer d.sub.rings()
 		defer d.watching.Store(false)
 		for ctx := d.sub.ended; ctx.Err() == nil; {
-			came, err := d.wait(ctx, &d.hearing, spots, patrol)
+			came, err := d.wait(ctx, &d.hearing, positions, patrol)
 			if came || err != nil { // the next read says what is wrong
 				return
 			}

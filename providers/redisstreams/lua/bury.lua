@@ -3,8 +3,5 @@
 -- KEYS     dead, letters
 -- ARGV     the bytes
 -- returns  nothing
-local last = redis.call('ZRANGE', KEYS[1], -1, -1, 'WITHSCORES')[2]
-local at = whole(math.max(seconds * 1000000 + micros, tonumber(last or 0) + 1))
-redis.call('HSET', KEYS[2], at, ARGV[1])
-redis.call('ZADD', KEYS[1], at, at)
+bury(KEYS[1], KEYS[2], ARGV[1])
 return {}

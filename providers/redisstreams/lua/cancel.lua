@@ -1,11 +1,11 @@
 -- cancel removes copies of a held job, if nobody promotes them at this moment, and frees
 -- the job's claim.
 --
--- KEYS     the home of a queue; then the keys of claims and of ordering keys
+-- KEYS     the keys of a queue; then the keys of claims and of ordering keys
 -- ARGV     the queue's name, the job's id, then for each copy: stamp, the record as it was
 --          read, the places of its claim and of its ordering key (0: none)
 -- returns  the numbers of those that were removed
-local h, id = home(1, text()), text()
+local h, id = queueKeys(1, text()), text()
 local removed, n = {}, 0
 while cursor < #ARGV do
   n = n + 1

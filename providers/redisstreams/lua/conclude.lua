@@ -2,18 +2,18 @@
 -- that were refused. A job that was held anew meanwhile, or that another promoter has by
 -- now, is left alone.
 --
--- KEYS     the homes of queues; then the keys of ordering keys
+-- KEYS     the keys of queues; then the keys of ordering keys
 -- ARGV     the promoter's token, the number of queues and their names; then for each job:
 --          queue, id, stamp, the place of its ordering key's (0: none), and when it is to
 --          be tried again (ms; empty: forget it)
 -- returns  nothing
-local token, homes = text(), {}
+local token, queues = text(), {}
 for n = 1, number() do
-  homes[n] = home(n, text())
+  queues[n] = queueKeys(n, text())
 end
 local touched = {}
 while cursor < #ARGV do
-  local h, id, stamp, order, again = homes[number()], text(), text(), KEYS[number()], number()
+  local h, id, stamp, order, again = queues[number()], text(), text(), KEYS[number()], number()
   local m = member(id, stamp)
   if redis.call('HGET', h.begun, m) == token then
     touched[h] = true

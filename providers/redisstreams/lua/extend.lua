@@ -1,5 +1,6 @@
--- extend is the heartbeat of runs: their leases start again. It claims what the consumer
--- has already, and that alone; a bare XCLAIM would take back what another has by now.
+-- extend is the heartbeat of runs: XCLAIM begins their leases anew, and with JUSTID the
+-- numbers of their deliveries stay. It claims only what this consumer has: XCLAIM alone
+-- would also take what another has by now.
 --
 -- KEYS     for each lane: its stream, groups
 -- ARGV     group, consumer; then for each lane: its name, its group's generation, the

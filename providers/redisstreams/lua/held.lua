@@ -10,8 +10,8 @@
 -- in the queue's sorted set beyond all times. One that a promoter has begun with
 -- stays the first, whatever is due before it, until it is stored.
 
--- home n is what the keys say of queue n.
-local function home(n, name)
+-- queueKeys are the keys of queue n.
+local function queueKeys(n, name)
   local k = (n - 1) * 7
   return {
     name = name, stream = KEYS[k + 1], bound = KEYS[k + 2], held = KEYS[k + 3], bodies = KEYS[k + 4],

@@ -1,13 +1,13 @@
 -- promote moves jobs that are due into their streams. A job that somebody removed by
 -- hand is forgotten.
 --
--- KEYS     the homes of queues with jobs that are due
+-- KEYS     the keys of queues with jobs that are due
 -- ARGV     the most jobs, the most bytes, the names of the queues
 -- returns  for each queue: how many were moved, how many were not there
 local most, bytes = number(), number()
 local moved = {}
 for n = 1, #KEYS / 7 do
-  local h = home(n, text())
+  local h = queueKeys(n, text())
   local count, ghosts, done = 0, 0, {}
   if most > 0 and bytes > 0 then
     for _, m in ipairs(redis.call('ZRANGE', h.held, '-inf', whole(now), 'BYSCORE', 'LIMIT', 0, most)) do

@@ -1,6 +1,6 @@
 -- put stores jobs: each in its queue's stream, or held until it is due.
 --
--- KEYS     for each queue of the call its home; then the keys of claims and of
+-- KEYS     for each queue of the call its keys; then the keys of claims and of
 --          ordering keys
 -- ARGV     the number of queues and their names; then jobs, as store.lua says
 -- returns  for each job that is not stored: its number, and what store says
@@ -8,7 +8,7 @@
 -- Nothing comes before it in memory that could be refused in the middle: Redis
 -- refuses the script as a whole when it is full.
 for n = 1, number() do
-  homes[n] = home(n, text())
+  queues[n] = queueKeys(n, text())
 end
 local problems, n = {}, 0
 while cursor < #ARGV do

@@ -3,10 +3,10 @@
 --
 -- KEYS     for each lane, in the order asked for: its stream, groups, released, looked
 -- ARGV     group, consumer, the most jobs, whether to look for what others have left,
---          how long ago somebody else's look will do (ms), how long a consumer that has
---          nothing must be silent to be taken for dead (ms), whether to take what waits,
---          whether the places are wanted from which to wait, generation for new groups,
---          then the name of each lane
+--          how long ago another worker may have looked instead (ms), how long a consumer
+--          that has nothing must be silent to be taken for dead (ms), whether to take
+--          what waits, whether the places are wanted from which to wait, generation for
+--          new groups, then the name of each lane
 -- returns  1  the generation of each lane's group
 --          2  what was left: lane, id, deliveries, how many of these were given back,
 --             fields
@@ -87,10 +87,7 @@ local function look(n, lane)
     return -- the group is gone; reading makes a new one
   end
   for _, info in ipairs(consumers) do
-    local c = {}
-    for i = 1, #info, 2 do
-      c[info[i]] = info[i + 1]
-    end
+    local c = named(info)
     local lease = tonumber(string.match(c.name, '@(%d+)$') or unknownLease)
     if most == 0 and c.pending > 0 then
       more = 1 -- look again when there is room
@@ -147,15 +144,8 @@ for n, lane in ipairs(lanes) do
   end
   lasts[n] = '0-0'
   if places then
-    for _, info in ipairs(redis.call('XINFO', 'GROUPS', lane.stream)) do
-      local g = {}
-      for i = 1, #info, 2 do
-        g[info[i]] = info[i + 1]
-      end
-      if g.name == group then
-        lasts[n] = g['last-delivered-id']
-      end
-    end
+    local g = groupOf(lane.stream, group)
+    lasts[n] = g and g['last-delivered-id'] or lasts[n]
   end
 end
 return {generations, left, waited, ghosts, vanished, more, lasts}

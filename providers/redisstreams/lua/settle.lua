@@ -1,7 +1,7 @@
 -- settle ends runs, each as its worker decided, those that are no longer their
 -- worker's not at all.
 --
--- KEYS     the homes of all queues that take part; then for each lane: groups,
+-- KEYS     the keys of all queues that take part; then for each lane: groups,
 --          released, looked, dead, letters; then the keys of claims
 -- ARGV     group, consumer, parked consumer, the most dead letters of a queue (0: no
 --          limit); the number of queues and their names; then for each lane:
@@ -24,9 +24,8 @@
 -- What a run leaves behind is written before its entry is removed, so that an error
 -- in between, which should not be, leaves too much and not too little.
 local group, consumer, parked, mostDead = text(), text(), text(), number()
-local queues = number()
-for n = 1, queues do
-  homes[n] = home(n, text())
+for n = 1, number() do
+  queues[n] = queueKeys(n, text())
 end
 
 -- readRun reads one run.
@@ -72,16 +71,12 @@ local function handOff(r)
   end
 end
 
--- bury writes a dead letter. Its address is the microsecond of its death, or the next
--- that no letter of the queue has.
-local function bury(lane, r)
+-- giveUp makes a run's job a dead letter.
+local function giveUp(lane, r)
   if mostDead > 0 and redis.call('ZCARD', lane.dead) >= mostDead then
     return 'full', ''
   end
-  local last = redis.call('ZRANGE', lane.dead, -1, -1, 'WITHSCORES')[2]
-  local at = math.max(seconds * 1000000 + micros, tonumber(last or 0) + 1)
-  redis.call('HSET', lane.letters, whole(at), r.body)
-  redis.call('ZADD', lane.dead, whole(at), whole(at))
+  bury(lane.dead, lane.letters, r.body)
   if r.claim then
     free(r.claim, r.job)
   end
@@ -92,21 +87,21 @@ local function finish(lane, r)
   if r.kind == 'a' then
     return handOff(r)
   elseif r.kind == 'r' then
-    local added = redis.pcall('XADD', lane.home.stream, '*', 'job', r.body)
+    local added = redis.pcall('XADD', lane.keys.stream, '*', 'job', r.body)
     if type(added) == 'table' then
       return 'error', added.err
     end
   elseif r.kind == 'h' then
-    hold(lane.home, r.job, r.stamp, r.body, after(r.delay))
+    hold(lane.keys, r.job, r.stamp, r.body, after(r.delay))
   elseif r.kind == 'd' then
-    return bury(lane, r)
+    return giveUp(lane, r)
   end
 end
 
 -- remove takes entries out of the stream.
 local function remove(lane, ids)
-  redis.call('XACK', lane.home.stream, group, unpack(ids))
-  redis.call('XDEL', lane.home.stream, unpack(ids))
+  redis.call('XACK', lane.keys.stream, group, unpack(ids))
+  redis.call('XDEL', lane.keys.stream, unpack(ids))
   if redis.call('EXISTS', lane.released) == 1 then
     redis.call('HDEL', lane.released, unpack(ids))
   end
@@ -116,10 +111,10 @@ end
 -- their runs were.
 local function release(lane, ids)
   ids[#ids + 1] = 'JUSTID' -- the number of deliveries stays: it never falls, or old runs would pass the fence
-  for _, id in ipairs(redis.call('XCLAIM', lane.home.stream, group, parked, 0, unpack(ids))) do
+  for _, id in ipairs(redis.call('XCLAIM', lane.keys.stream, group, parked, 0, unpack(ids))) do
     redis.call('HINCRBY', lane.released, id, 1)
   end
-  redis.call('HDEL', lane.looked, lane.home.name) -- whoever looks next finds them
+  redis.call('HDEL', lane.looked, lane.keys.name) -- whoever looks next finds them
 end
 
 local problems, n = {}, 0
@@ -128,7 +123,7 @@ local function problem(at, word, why)
 end
 
 while cursor < #ARGV do
-  local lane = {home = homes[number()]}
+  local lane = {keys = queues[number()]}
   local k = number()
   lane.groups, lane.released, lane.looked = KEYS[k], KEYS[k + 1], KEYS[k + 2]
   lane.dead, lane.letters = KEYS[k + 3], KEYS[k + 4]
@@ -138,8 +133,8 @@ while cursor < #ARGV do
     list[i] = readRun()
     ids[i] = list[i].id
   end
-  if current(lane.groups, lane.home.name, generation) then
-    found = runs(lane.home.stream, group, consumer, ids, low, high, most)
+  if current(lane.groups, lane.keys.name, generation) then
+    found = runs(lane.keys.stream, group, consumer, ids, low, high, most)
   end
   local gone, back = {}, {}
   for _, r in ipairs(list) do

@@ -11,22 +11,14 @@ local function age(id)
 end
 
 local entries, delivered, back, last = redis.call('XLEN', stream), 0, 0, '-'
-local groups = redis.pcall('XINFO', 'GROUPS', stream)
-if not groups.err then
-  for _, info in ipairs(groups) do
-    local g = {}
-    for i = 1, #info, 2 do
-      g[info[i]] = info[i + 1]
-    end
-    if g.name == group then
-      last = '(' .. g['last-delivered-id']
-      local summary = redis.call('XPENDING', stream, group)
-      delivered = summary[1]
-      for _, c in ipairs(summary[4] or {}) do
-        if c[1] == parked then
-          back = tonumber(c[2])
-        end
-      end
+local g = groupOf(stream, group)
+if g then
+  last = '(' .. g['last-delivered-id']
+  local summary = redis.call('XPENDING', stream, group)
+  delivered = summary[1]
+  for _, c in ipairs(summary[4] or {}) do
+    if c[1] == parked then
+      back = tonumber(c[2])
     end
   end
 end

@@ -6,12 +6,12 @@
 -- for how long, how long it is held (empty: not at all), in which state, and the place
 -- of its ordering key's; 0 for what it does not have.
 
-local homes = {}
+local queues = {}
 
 -- readJob reads one.
 local function readJob()
   return {
-    home = homes[number()], body = text(), id = text(), bounded = text() == '1',
+    queue = queues[number()], body = text(), id = text(), bounded = text() == '1',
     claim = KEYS[number()], ms = number(), delay = number(), stamp = text(), order = KEYS[number()],
   }
 end
@@ -38,7 +38,7 @@ end
 --   duplicate   another has it, whose job is
 --   error       something of somebody else's is in the way
 local function store(j)
-  if j.bounded and full(j.home) then
+  if j.bounded and full(j.queue) then
     return 'full', ''
   end
   if j.claim then
@@ -48,9 +48,9 @@ local function store(j)
     end
   end
   if j.delay then
-    hold(j.home, j.id, j.stamp, j.body, after(j.delay), j.order)
+    hold(j.queue, j.id, j.stamp, j.body, after(j.delay), j.order)
   else
-    local added = redis.pcall('XADD', j.home.stream, '*', 'job', j.body)
+    local added = redis.pcall('XADD', j.queue.stream, '*', 'job', j.body)
     if type(added) == 'table' then
       return 'error', added.err
     end
@@ -58,8 +58,8 @@ local function store(j)
   if j.claim then
     grant(j.claim, j.id, j.ms, true)
   end
-  if room[j.home] then
-    room[j.home] = room[j.home] - 1
+  if room[j.queue] then
+    room[j.queue] = room[j.queue] - 1
   end
 end
 

@@ -1,4 +1,4 @@
--- look says which queues hold jobs and when the first of each is due.
+-- due says which queues hold jobs and when the first of each is due.
 --
 -- KEYS     due
 -- ARGV     the most queues
