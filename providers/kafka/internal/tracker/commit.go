@@ -13,9 +13,8 @@ type Commit struct {
 // flight is a commit on its way.
 type flight struct {
 	Commit
-	mark    int64
-	leaving bool
-	starts  []int64 // records that get their own start on record
+	mark   int64
+	starts []int64 // records that get their own start on record
 }
 
 // Commit returns the next commit, if there is anything to say and the one before has
@@ -29,7 +28,7 @@ func (t *Tracker) Commit(now int64, slots int) (Commit, bool) {
 		return Commit{}, false
 	}
 	t.wake(now)
-	f := &flight{mark: t.mark, leaving: t.leaving}
+	f := flight{mark: t.mark}
 	if !t.leaving {
 		f.mark = t.ahead()
 		f.starts = t.grant(slots)
@@ -41,7 +40,7 @@ func (t *Tracker) Commit(now int64, slots int) (Commit, bool) {
 	t.number++
 	t.changed = false
 	f.Commit = t.write(f.mark)
-	t.flight = f
+	t.flight = &f
 	return f.Commit, true
 }
 
@@ -65,18 +64,17 @@ func (t *Tracker) Accepted(number int64) {
 		return
 	}
 	t.accept(f.Commit)
-	switch {
-	case t.leaving:
+	if t.leaving {
 		t.ask(f.starts)
-	case !f.leaving:
-		t.mark = max(t.mark, f.mark)
-		for seq, ok := t.fresh.lowest(); ok && t.records.at(seq).offset < t.mark; seq, ok = t.fresh.lowest() {
-			t.fresh.pop()
-			t.ready.push(seq)
-		}
-		for _, seq := range f.starts {
-			t.granted.push(seq)
-		}
+		return
+	}
+	t.mark = f.mark
+	for seq, ok := t.fresh.lowest(); ok && t.records.at(seq).offset < t.mark; seq, ok = t.fresh.lowest() {
+		t.fresh.pop()
+		t.ready.push(seq)
+	}
+	for _, seq := range f.starts {
+		t.granted.push(seq)
 	}
 }
 

@@ -70,6 +70,39 @@ func TestARefusedStartIsNotCounted(t *testing.T) {
 	h.expect("crashes", h.runs[0].Crashes, int32(1))
 }
 
+func TestAStartThatWasRefusedIsNotWrittenAgainUnasked(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 2, "")
+	h.begin(2)
+	h.load(Config{})
+	h.add(0, 2, "")
+	h.expect("started", h.begin(1), []int64{0})
+	c, _ := h.Commit(0, 1)
+	h.Refused(c.Number)
+	h.settle(0)
+	h.commit(0, 0)
+	h.load(Config{})
+	h.expect("crashes", h.crashes(2), map[int64]int32{1: 1})
+}
+
+func TestWhatWasReleasedAfterACrashCountsNothing(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 1, "")
+	h.begin(1)
+	for range 3 {
+		h.load(Config{})
+		h.add(0, 1, "")
+		h.begin(1)
+		h.expect("crashes", h.runs[0].Crashes, int32(1))
+		if _, err := h.Release(h.runs[0]); err != nil {
+			t.Fatal(err)
+		}
+		h.commit(0, 0)
+	}
+}
+
 func TestWhatWasReleasedCountsNothing(t *testing.T) {
 	t.Parallel()
 	h := take(t, Config{})
@@ -99,6 +132,28 @@ func TestAHandOverCountsNothing(t *testing.T) {
 
 	h.load(Config{})
 	h.expect("crashes", h.crashes(6), map[int64]int32{0: 0, 2: 0, 3: 0, 4: 0, 5: 0})
+}
+
+func TestStartsOnRecordThatDidNotHappenAreHandedOver(t *testing.T) {
+	t.Parallel()
+	for _, accepted := range []bool{true, false} { // before the partition is to be handed over
+		h := take(t, Config{})
+		h.add(0, 2, "")
+		h.begin(2)
+		h.load(Config{})
+		h.add(0, 2, "")
+		c, _ := h.Commit(0, 2)
+		if accepted {
+			h.Accepted(c.Number)
+		}
+		h.Leave()
+		h.Accepted(c.Number)
+		h.expect("started", h.start(0, 2), []int64(nil))
+		h.commit(0, 2)
+		h.expect("left", h.Left(), true)
+		h.load(Config{})
+		h.expect("crashes", h.crashes(2), map[int64]int32{0: 1, 1: 1})
+	}
 }
 
 func TestARunMayBeSettledWhileItIsHandedOver(t *testing.T) {
@@ -187,6 +242,19 @@ func TestAPartitionThatComesBackKeepsItsRuns(t *testing.T) {
 
 	h.load(Config{})
 	h.expect("crashes", h.crashes(4), map[int64]int32{1: 1, 3: 1})
+}
+
+func TestWhatRunsWhenAPartitionComesBackIsPutOnRecord(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 1, "")
+	h.begin(1)
+	h.Leave()
+	h.commit(0, 0)
+	h.Resume(h.record.Offset, h.record.Metadata)
+	h.expect("commits", h.commit(0, 0), 1)
+	h.load(Config{})
+	h.expect("crashes", h.crashes(1), map[int64]int32{0: 1})
 }
 
 func TestAPartitionThatAnotherHadIsNotKnownAgain(t *testing.T) {

@@ -16,7 +16,6 @@ type hand struct {
 	owner  uint32
 	record Commit
 	runs   map[int64]Run
-	answer func(*Tracker, int64) // what becomes of commits; nil: accepted
 }
 
 func take(t *testing.T, config Config) *hand {

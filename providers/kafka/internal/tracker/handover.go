@@ -40,14 +40,10 @@ func (t *Tracker) Resume(offset int64, metadata string) bool {
 	return false
 }
 
-// handedOver returns the notes as they are left to the next owner: nothing is open, and
-// what runs was handed over once more.
+// handedOver returns the notes as they are left to the next owner: what runs was handed
+// over once more.
 func (t *Tracker) handedOver() []note {
-	list := make([]note, 0, len(t.notes)+t.running)
-	for _, n := range t.notes {
-		list = append(list, *n)
-		list[len(list)-1].open = false
-	}
+	list := t.notes.values()
 	t.records.each(func(r *record) {
 		if r.run == 0 {
 			return

@@ -19,6 +19,20 @@ func TestRecordsOfOneKeyRunOneAtATimeInOrder(t *testing.T) {
 	h.expect("started", h.begin(aLot), []int64{2, 4})
 }
 
+func TestTheNextOfAKeyWaitsForTheRightCommit(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 2, "a")
+	h.add(2, 3, "")
+	h.begin(aLot)
+	h.settle(2)
+	c, _ := h.Commit(0, aLot)
+	h.settle(0)
+	h.Accepted(c.Number)
+	h.expect("started by a commit that was made before the settlement", h.start(0, aLot), []int64(nil))
+	h.expect("started", h.begin(aLot), []int64{1})
+}
+
 func TestARecordThatIsPutOffHoldsBackItsKeyAlone(t *testing.T) {
 	t.Parallel()
 	h := take(t, Config{})

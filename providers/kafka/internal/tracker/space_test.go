@@ -55,6 +55,40 @@ func spread(h *hand, key string) {
 	}
 }
 
+func TestSettlementsBetweenTwoCommitsAreReckonedWith(t *testing.T) {
+	t.Parallel()
+	for _, bound := range []int{128, 256, 1000, 4096} {
+		h := take(t, Config{Metadata: bound, Chunk: 1 << 16})
+		h.add(0, 5000, "")
+		h.commit(0, aLot)
+		for started := h.start(0, 2); len(started) == 2; started = h.start(0, 2) {
+			h.settle(started[1])
+		}
+		h.expect("paused", h.Paused(), MetadataFull)
+		h.commit(0, 0)
+		if n := len(h.record.Metadata); n > bound {
+			t.Errorf("metadata of %d bytes, bound %d", n, bound)
+		}
+	}
+}
+
+// The second of a key starts when the first is settled on record, and until then others
+// may take the place that the first had.
+func TestTheLowestRecordHasAPlaceOfItsOwn(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{Metadata: 128})
+	h.add(0, 2, "k")
+	h.add(2, 50, "")
+	h.begin(aLot)
+	h.expect("paused", h.Paused(), MetadataFull)
+	h.settle(0)
+	if len(h.start(0, aLot)) == 0 {
+		t.Fatal("no other takes the place")
+	}
+	h.expect("paused", h.Paused(), MetadataFull)
+	h.expect("started", h.begin(aLot), []int64{1})
+}
+
 func TestAFullMetadataEmptiesFromItsLowestRecord(t *testing.T) {
 	t.Parallel()
 	h := take(t, Config{Metadata: 128})

@@ -80,7 +80,7 @@ func (t *Tracker) queue(r *record) {
 		t.later.push(later{due: r.note.due, seq: r.seq})
 	case r.note != nil || r.offset < t.crashed:
 		t.alone.push(r.seq)
-	case r.offset < t.mark && !t.leaving:
+	case r.offset < t.mark:
 		t.ready.push(r.seq)
 	default:
 		t.fresh.push(r.seq)

@@ -58,6 +58,20 @@ func TestASettlementIsFinalWhenACommitThatHasItIsAccepted(t *testing.T) {
 	h.expect("offset", sent.Offset, int64(3))
 }
 
+func TestARefusedCommitIsSaidAgain(t *testing.T) {
+	t.Parallel()
+	for _, answer := range []func(*Tracker, int64){(*Tracker).Refused, (*Tracker).Unknown} {
+		h := take(t, Config{})
+		h.add(0, 1, "")
+		h.begin(1)
+		n := h.settle(0)
+		c, _ := h.Commit(0, 0)
+		answer(h.Tracker, c.Number)
+		h.expect("commits", h.commit(0, 0), 1)
+		h.expect("final", h.Final(n), true)
+	}
+}
+
 func TestAnAnswerToAnotherCommitIsNoAnswer(t *testing.T) {
 	t.Parallel()
 	h := take(t, Config{})
@@ -186,6 +200,30 @@ func TestWhatTheLogLost(t *testing.T) {
 	h.settle(9)
 	h.commit(0, 0)
 	h.expect("offset", h.record.Offset, int64(12))
+}
+
+func TestANoteOnARecordThatIsGoneIsForgotten(t *testing.T) {
+	t.Parallel()
+	for _, skip := range []bool{true, false} {
+		h := take(t, Config{})
+		h.add(0, 10, "k")
+		h.begin(1)
+		if _, err := h.Again(h.runs[0], Counts{Failures: 1}, 1000); err != nil {
+			t.Fatal(err)
+		}
+		h.commit(0, 0)
+		h.load(Config{})
+		if skip {
+			h.Skip(5)
+		}
+		h.add(5, 7, "k")
+		h.expect("started", h.begin(aLot), []int64{5})
+		h.settle(5)
+		h.commit(0, 0)
+		h.load(Config{})
+		h.expect("next", h.Next(), int64(6))
+		h.expect("space", h.space.reserved, 0)
+	}
 }
 
 func TestTheWindowIsBounded(t *testing.T) {
