@@ -166,8 +166,8 @@ func TestBytesThatAreNoRecordAreKept(t *testing.T) {
 			t.Errorf("letter of %v: %+v, %v", raw, l, err)
 		}
 		got, err := s.provider.Dead.Replay(t.Context(), l.Address)
-		if diff := cmp.Diff([]string{"refused "}, outcomes(t, got, err)); diff != "" || !errors.Is(got[0].Err, provider.ErrNotFound) {
-			t.Errorf("Replay: %v", got)
+		if diff := cmp.Diff([]string{"refused "}, outcomes(t, got, err)); diff != "" || !errors.Is(got[0].Err, provider.ErrNoRecord) {
+			t.Errorf("Replay: %v, want ErrNoRecord", got)
 		}
 	}
 }

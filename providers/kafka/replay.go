@@ -9,9 +9,6 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
-// errRaw is why bytes that were never a job are not replayed.
-var errRaw = errors.New("it was never a job")
-
 // Replay returns letters to their queues: provider.DeadLetters. A letter is marked as
 // gone when its copy is stored.
 func (l *letters) Replay(ctx context.Context, addresses ...string) ([]provider.Stored, error) {
@@ -20,7 +17,7 @@ func (l *letters) Replay(ctx context.Context, addresses ...string) ([]provider.S
 		var send []*wanted
 		for _, w := range found {
 			if w.letter.Raw != nil {
-				w.stored.Err = errors.Join(notFound(w.letter.Address), errRaw)
+				w.stored.Err = fmt.Errorf("dead letter %q can only be discarded: %w", w.letter.Address, provider.ErrNoRecord)
 				continue
 			}
 			jobs = append(jobs, w.letter.Job.Replay(time.Now()))

@@ -39,7 +39,6 @@ func TestATopicThatLosesJobsIsRefusedByName(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
 	s, _ := c.open()
-	const day = 24 * 60 * 60 * 1000
 	for queue, made := range map[string]struct {
 		settings map[string]string
 		maxAge   time.Duration
