@@ -44,12 +44,19 @@ func rabbitMQBroker(t *testing.T) broker {
 	return broker{url: r.URL(), lend: "embedded:" + filepath.Join(t.TempDir(), "lent.db"), server: r.Server}
 }
 
+// kafkaBroker is a Kafka of one node, which has neither delays nor claims of its own.
+func kafkaBroker(t *testing.T) broker {
+	k := brokers.RequireKafka(t, brokers.KafkaOptions{})
+	return broker{url: "kafka://" + k.Addr() + "?replication=1", lend: "embedded:" + filepath.Join(t.TempDir(), "lent.db"), server: k.Server}
+}
+
 func TestEveryAcceptedOrderIsDoneOnceWhateverIsKilled(t *testing.T) {
 	t.Parallel()
 	for name, open := range map[string]func(*testing.T) broker{
 		"embedded": embeddedBroker,
 		"redis":    redisBroker,
 		"rabbitmq": rabbitMQBroker,
+		"kafka":    kafkaBroker,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
