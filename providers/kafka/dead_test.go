@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	kafkago "github.com/segmentio/kafka-go"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -244,5 +245,39 @@ func TestDeletingRecordsMovesTheBeginning(t *testing.T) {
 	}
 	if records := inTopic(t, s, "q")[0]; len(records) != 1 || records[0].offset != 9 {
 		t.Errorf("left are %d records, want the one at 9", len(records))
+	}
+}
+
+// TestTheBrokerRemovesWhatIsGone waits for the broker's cleaner, which comes every 15
+// seconds.
+func TestTheBrokerRemovesWhatIsGone(t *testing.T) {
+	t.Parallel()
+	if !soaks() {
+		t.Skip("one of the long forms: BACKSTAGE_SOAK=1")
+	}
+	s, _ := sharedCluster(t).open()
+	at := bury(t, s, someJobs(5, "q")...)
+	topic := s.names.dead("q")
+	var soon []kafkago.IncrementalAlterConfigsRequestConfig
+	for key, value := range map[string]string{"segment.ms": "100", "min.cleanable.dirty.ratio": "0.01", "delete.retention.ms": "0"} {
+		soon = append(soon, kafkago.IncrementalAlterConfigsRequestConfig{Name: key, Value: value, ConfigOperation: kafkago.ConfigOperationSet})
+	}
+	r, err := s.client.IncrementalAlterConfigs(t.Context(), &kafkago.IncrementalAlterConfigsRequest{
+		Resources: []kafkago.IncrementalAlterConfigsRequestResource{{ResourceType: kafkago.ResourceTypeTopic, ResourceName: topic, Configs: soon}}})
+	if err != nil || r.Resources[0].Error != nil {
+		t.Fatal(err, r)
+	}
+	got, err := s.provider.Dead.Discard(t.Context(), at[1], at[3])
+	outcomes(t, got, err)
+	until(t, "the letters that were discarded are no longer in the topic", func() bool {
+		bury(t, s, aJob("later", "q")) // the cleaner leaves the last segment alone
+		n := 0
+		if err := s.scan(t.Context(), topic, 0, 0, 5, func(*received) bool { n++; return true }); err != nil {
+			t.Fatal(err)
+		}
+		return n == 3
+	})
+	if left := listed(t, s, provider.DeadFilter{}); !slices.Equal(left[len(left)-3:], []string{"q-4", "q-2", "q-0"}) {
+		t.Errorf("left are %v", left)
 	}
 }
