@@ -2,6 +2,7 @@ package brokers
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -67,13 +68,24 @@ func installedRabbitMQ(ctx context.Context) (program, error) {
 type RabbitMQOptions struct {
 	// Conf are further lines of rabbitmq.conf, such as "consumer_timeout = 60000".
 	Conf []string
+	// Terms are further settings of the application rabbit that rabbitmq.conf does not
+	// know, as Erlang writes them: "{channel_tick_interval, 1000}".
+	Terms []string
+	// TLS makes the server take encrypted connections and no others, with a certificate
+	// for 127.0.0.1 and localhost that is made for it alone. The management API has none.
+	TLS bool
 }
 
 // RabbitMQ is a RabbitMQ server of a test's own.
 type RabbitMQ struct {
 	*Server
 	program program
+	secure  *tls.Config
 }
+
+// TLS returns what a client needs to trust the server; nil if its connections are not
+// encrypted.
+func (r *RabbitMQ) TLS() *tls.Config { return r.secure.Clone() }
 
 // Ctl runs rabbitmqctl for this server. It is an errors.ErrUnsupported where the server
 // runs in a container.
@@ -94,7 +106,12 @@ func (r *RabbitMQ) Ctl(ctx context.Context, words ...string) error {
 }
 
 // URL is where clients connect.
-func (r *RabbitMQ) URL() string { return RabbitMQURL(r.Addr()) }
+func (r *RabbitMQ) URL() string {
+	if r.secure != nil {
+		return strings.Replace(RabbitMQURL(r.Addr()), "amqp:", "amqps:", 1)
+	}
+	return RabbitMQURL(r.Addr())
+}
 
 // Management is the URL of the management API.
 func (r *RabbitMQ) Management() string { return RabbitMQManagement(r.Addr()) }
@@ -138,7 +155,16 @@ func startRabbitMQ(ctx context.Context, p program, opts RabbitMQOptions) (*Rabbi
 	if err != nil {
 		return nil, err
 	}
-	r := &RabbitMQ{Server: &Server{spec: rabbitMQSpec(p, s, opts), on: on}, program: p}
+	var c *certificate
+	if opts.TLS {
+		if c, err = newCertificate(); err != nil {
+			return nil, errors.Join(err, on.close())
+		}
+	}
+	r := &RabbitMQ{Server: &Server{spec: rabbitMQSpec(p, s, opts, c), on: on}, program: p}
+	if c != nil {
+		r.secure = c.client
+	}
 	if p.image == "" { // in a container the server starts its own
 		err = (&Server{spec: epmdSpec(s.port(2)), on: on}).start(ctx)
 	}
@@ -169,27 +195,34 @@ func epmdSpec(port int) *spec {
 }
 
 // rabbitMQSpec is a node that listens on the first port of a site, with the management
-// API on the second.
-func rabbitMQSpec(p program, s *site, opts RabbitMQOptions) *spec {
+// API on the second. With a certificate its connections are encrypted.
+func rabbitMQSpec(p program, s *site, opts RabbitMQOptions, c *certificate) *spec {
 	port := s.port(0)
 	bind := "127.0.0.1"
 	if p.image != "" {
 		bind = "0.0.0.0"
 	}
+	listener := fmt.Sprintf("listeners.tcp.1 = %s:%d", bind, port)
+	files := make(map[string]string)
+	var secure *tls.Config
+	if c != nil {
+		listener = fmt.Sprintf("listeners.tcp = none\nlisteners.ssl.1 = %s:%d\nssl_options.certfile = rabbitmq.crt\nssl_options.keyfile = rabbitmq.key", bind, port)
+		files["rabbitmq.crt"], files["rabbitmq.key"] = c.certificate, c.key
+		secure = c.client
+	}
 	conf := append([]string{
-		fmt.Sprintf("listeners.tcp.1 = %s:%d", bind, port),
+		listener,
 		"management.tcp.ip = " + bind,
 		fmt.Sprintf("management.tcp.port = %d", s.port(1)),
 		"loopback_users.guest = false",
 		"log.console = true", "log.console.level = warning", "log.file = false",
 	}, opts.Conf...)
+	terms := append([]string{"{dead_letter_worker_publisher_confirm_timeout, 2000}"}, opts.Terms...)
+	files["rabbitmq.conf"] = strings.Join(conf, "\n") + "\n"
+	files["advanced.config"] = "[{rabbit, [" + strings.Join(terms, ", ") + "]}].\n"
+	files["enabled_plugins"] = "[rabbitmq_management].\n"
 	return &spec{
-		name: "rabbitmq", port: port,
-		files: map[string]string{
-			"rabbitmq.conf":   strings.Join(conf, "\n") + "\n",
-			"advanced.config": "[{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 2000}]}].\n",
-			"enabled_plugins": "[rabbitmq_management].\n",
-		},
+		name: "rabbitmq", port: port, files: files,
 		command: func(place) []string { return []string{p.path} },
 		env: func(at place) map[string]string {
 			env := map[string]string{
@@ -212,14 +245,21 @@ func rabbitMQSpec(p program, s *site, opts RabbitMQOptions) *spec {
 			}
 			return env
 		},
-		ready: func(ctx context.Context) error { return greets(ctx, local(port)) },
+		ready: func(ctx context.Context) error { return greets(ctx, local(port), secure) },
 	}
 }
 
 // greets returns nil if a broker at an address answers the first words of AMQP 0.9.1
-// with a frame, and not with another version or nothing.
-func greets(ctx context.Context, address string) error {
-	conn, err := new(net.Dialer).DialContext(ctx, "tcp", address)
+// with a frame, and not with another version or nothing. With a configuration of TLS the
+// words are encrypted.
+func greets(ctx context.Context, address string, secure *tls.Config) error {
+	var dialer interface {
+		DialContext(ctx context.Context, network, address string) (net.Conn, error)
+	} = new(net.Dialer)
+	if secure != nil {
+		dialer = &tls.Dialer{Config: secure}
+	}
+	conn, err := dialer.DialContext(ctx, "tcp", address)
 	if err != nil {
 		return err
 	}
@@ -252,7 +292,7 @@ func SharedRabbitMQ(t testing.TB) string {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
 	defer cancel()
-	if err := greets(ctx, address); err != nil {
+	if err := greets(ctx, address, nil); err != nil {
 		t.Fatalf("%s=%s does not answer (%v): `eval \"$(make -s brokers)\"` starts it again", RabbitMQAddress, address, err)
 	}
 	return address

@@ -13,7 +13,7 @@ func checkGreets(t *testing.T, address string) error {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 	defer cancel()
-	return greets(ctx, address)
+	return greets(ctx, address, nil)
 }
 
 func TestRabbitMQComesBackAtItsAddress(t *testing.T) {
@@ -31,7 +31,7 @@ func TestRabbitMQComesBackAtItsAddress(t *testing.T) {
 	if err := r.Restart(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if err := greets(t.Context(), r.Addr()); err != nil || r.Addr() != address {
+	if err := greets(t.Context(), r.Addr(), nil); err != nil || r.Addr() != address {
 		t.Errorf("after a restart the server on %s, which was on %s: %v", r.Addr(), address, err)
 	}
 	response, err := http.Get(r.Management() + "/api/overview")
@@ -59,7 +59,7 @@ func TestRabbitMQStopsWhenItIsAsked(t *testing.T) {
 	if err := r.Resume(); err != nil {
 		t.Fatal(err)
 	}
-	if err := greets(t.Context(), r.Addr()); err != nil {
+	if err := greets(t.Context(), r.Addr(), nil); err != nil {
 		t.Errorf("a server that went on does not answer: %v", err)
 	}
 	if err := r.Stop(t.Context()); err != nil {
@@ -67,5 +67,16 @@ func TestRabbitMQStopsWhenItIsAsked(t *testing.T) {
 	}
 	if checkGreets(t, r.Addr()) == nil {
 		t.Error("a server that was stopped answers")
+	}
+}
+
+func TestRabbitMQAnswersOverTLSAlone(t *testing.T) {
+	t.Parallel()
+	r := RequireRabbitMQ(t, RabbitMQOptions{TLS: true})
+	if err := greets(t.Context(), r.Addr(), r.TLS()); err != nil {
+		t.Errorf("over TLS: %v", err)
+	}
+	if checkGreets(t, r.Addr()) == nil {
+		t.Error("it answers in the clear")
 	}
 }
