@@ -40,6 +40,9 @@ type KafkaOptions struct {
 	// Properties are further lines of server.properties, such as
 	// "offsets.retention.minutes=1". They come last, so that they win.
 	Properties []string
+	// Advertise is given the host:port that the broker listens on, and returns the one
+	// that it tells its clients, such as a proxy's. Defaults to the same.
+	Advertise func(at string) string
 	// Java are the arguments of the Java machine. Defaults to those of a server that
 	// starts quickly and stays small; one that is measured should have others.
 	Java []string
@@ -112,7 +115,7 @@ func kafkaSpec(p program, s *site, opts KafkaOptions) *spec {
 	return &spec{
 		name: "kafka", port: port,
 		files: map[string]string{
-			"server.properties": kafkaProperties(p, port, s.port(1), opts.Properties),
+			"server.properties": kafkaProperties(p, port, s.port(1), opts),
 			"log4j2.properties": kafkaLog,
 		},
 		command: func(place) []string {
@@ -125,8 +128,11 @@ func kafkaSpec(p program, s *site, opts KafkaOptions) *spec {
 
 // kafkaProperties are the lines of server.properties. On one node whatever Kafka keeps
 // for itself has one copy.
-func kafkaProperties(p program, port, controller int, more []string) string {
-	bind := "127.0.0.1"
+func kafkaProperties(p program, port, controller int, opts KafkaOptions) string {
+	bind, advertised := "127.0.0.1", local(port)
+	if opts.Advertise != nil {
+		advertised = opts.Advertise(advertised)
+	}
 	if p.image != "" {
 		bind = "0.0.0.0"
 	}
@@ -135,7 +141,7 @@ func kafkaProperties(p program, port, controller int, more []string) string {
 		"node.id=1",
 		"controller.quorum.bootstrap.servers=" + local(controller),
 		fmt.Sprintf("listeners=PLAINTEXT://%s:%d,CONTROLLER://%s:%d", bind, port, bind, controller),
-		fmt.Sprintf("advertised.listeners=PLAINTEXT://%s,CONTROLLER://%s", local(port), local(controller)),
+		fmt.Sprintf("advertised.listeners=PLAINTEXT://%s,CONTROLLER://%s", advertised, local(controller)),
 		"inter.broker.listener.name=PLAINTEXT",
 		"controller.listener.names=CONTROLLER",
 		"listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT",
@@ -153,7 +159,7 @@ func kafkaProperties(p program, port, controller int, more []string) string {
 		"share.coordinator.state.topic.num.partitions=1",
 		"group.initial.rebalance.delay.ms=0",
 		"auto.create.topics.enable=false",
-	}, more...)
+	}, opts.Properties...)
 	return strings.Join(lines, "\n") + "\n"
 }
 

@@ -42,6 +42,7 @@ func all() []broker {
 		embeddedBroker(),
 		redisBroker(),
 		rabbitMQBroker(),
+		kafkaBroker(),
 	}
 }
 

@@ -26,6 +26,7 @@ type member struct {
 	// Guarded by the subscription.
 	id      string     // by which the coordinator knows it, perhaps
 	now     membership // id "" before the first generation, and when it is lost
+	beating membership // of which heartbeats are: the same, or the generation that begins
 	joining bool
 	alive   time.Time     // when a request was sent that the coordinator answered as a member's
 	heard   chan struct{} // closed at the next answer
@@ -107,11 +108,7 @@ func (m *member) enter(ctx context.Context) error {
 	id := m.begin()
 	defer m.began()
 	j, err := m.group.join(ctx, id, m.sub.claim())
-	if j.id != "" {
-		m.sub.mu.Lock()
-		m.id = j.id
-		m.sub.mu.Unlock()
-	}
+	m.joined(j, err == nil)
 	if err != nil {
 		return err
 	}
@@ -131,6 +128,18 @@ func (m *member) enter(ctx context.Context) error {
 	m.lives(sent)
 	m.sub.adopt(j.membership, owned, told)
 	return nil
+}
+
+// joined takes note of what the coordinator said.
+func (m *member) joined(j joined, in bool) {
+	m.sub.mu.Lock()
+	defer m.sub.mu.Unlock()
+	if j.id != "" {
+		m.id = j.id
+	}
+	if in {
+		m.beating = j.membership
+	}
 }
 
 // count returns how many partitions the topics have that somebody wants to read.
@@ -200,10 +209,10 @@ func (m *member) beats(ctx context.Context) {
 }
 
 // state returns what the member is known by.
-func (m *member) state() (now membership, joining bool) {
+func (m *member) state() (as membership, joining bool) {
 	m.sub.mu.Lock()
 	defer m.sub.mu.Unlock()
-	return m.now, m.joining
+	return m.beating, m.joining
 }
 
 // begin takes note that the member joins, and returns the id to join with.
@@ -261,7 +270,7 @@ func (m *member) failedLocked(err error) {
 func (m *member) lose() {
 	m.sub.mu.Lock()
 	defer m.sub.mu.Unlock()
-	m.id, m.now = "", membership{}
+	m.id, m.now, m.beating = "", membership{}, membership{}
 	for _, p := range m.sub.parts {
 		p.limbo, p.back = true, false
 	}
