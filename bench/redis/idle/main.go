@@ -51,7 +51,7 @@ func main() {
 	}
 }
 
-func (p plan) main(lanes string) (err error) {
+func (p plan) main(lanes string) error {
 	for text := range strings.SplitSeq(lanes, ",") {
 		n, err := strconv.Atoi(text)
 		if err != nil || n < 1 {
@@ -59,13 +59,11 @@ func (p plan) main(lanes string) (err error) {
 		}
 		p.lanes = append(p.lanes, n)
 	}
-	ctx := context.Background()
-	if p.server, err = server.Start(ctx); err != nil {
+	return server.With(func(ctx context.Context, s *server.Server) error {
+		p.server = s
+		_, err := p.run(ctx)
 		return err
-	}
-	defer func() { err = errors.Join(err, p.server.Close()) }()
-	_, err = p.run(ctx)
-	return err
+	})
 }
 
 // run returns the commands sent a second for each number of lanes.

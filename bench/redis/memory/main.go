@@ -49,14 +49,12 @@ func main() {
 	}
 }
 
-func (p plan) main() (err error) {
-	ctx := context.Background()
-	if p.server, err = server.Start(ctx); err != nil {
+func (p plan) main() error {
+	return server.With(func(ctx context.Context, s *server.Server) error {
+		p.server = s
+		_, err := p.run(ctx)
 		return err
-	}
-	defer func() { err = errors.Join(err, p.server.Close()) }()
-	_, err = p.run(ctx)
-	return err
+	})
 }
 
 // result is what was measured, in bytes.

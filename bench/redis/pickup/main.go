@@ -18,7 +18,6 @@ package main
 
 import (
 	"context"
-	"errors"
 	"flag"
 	"fmt"
 	"io"
@@ -53,13 +52,11 @@ func main() {
 	}
 }
 
-func (p plan) main() (err error) {
-	ctx := context.Background()
-	if p.server, err = server.Start(ctx); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.server.Close()) }()
-	return p.run(ctx)
+func (p plan) main() error {
+	return server.With(func(ctx context.Context, s *server.Server) error {
+		p.server = s
+		return p.run(ctx)
+	})
 }
 
 func (p plan) run(ctx context.Context) error {

@@ -61,7 +61,7 @@ func main() {
 	}
 }
 
-func (p plan) main(names string) (err error) {
+func (p plan) main(names string) error {
 	var chosen []fault
 	for name := range strings.SplitSeq(names, ",") {
 		i := slices.IndexFunc(faults(), func(f fault) bool { return f.name == name })
@@ -70,12 +70,10 @@ func (p plan) main(names string) (err error) {
 		}
 		chosen = append(chosen, faults()[i])
 	}
-	ctx := context.Background()
-	if p.server, err = server.Start(ctx); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.server.Close()) }()
-	return p.run(ctx, chosen)
+	return server.With(func(ctx context.Context, s *server.Server) error {
+		p.server = s
+		return p.run(ctx, chosen)
+	})
 }
 
 // slack is what a takeover may take beyond the lease.

@@ -71,23 +71,21 @@ func main() {
 	}
 }
 
-func (p plan) main(names, profile string) (err error) {
-	ctx := context.Background()
+func (p plan) main(names, profile string) error {
 	chosen, err := modesOf(names)
 	if err != nil {
 		return err
 	}
-	if p.server, err = server.Start(ctx); err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, p.server.Close()) }()
 	stop, err := measure.Profile(profile)
 	if err != nil {
 		return err
 	}
 	defer stop()
-	_, err = p.run(ctx, chosen)
-	return err
+	return server.With(func(ctx context.Context, s *server.Server) error {
+		p.server = s
+		_, err := p.run(ctx, chosen)
+		return err
+	})
 }
 
 // run measures the chosen modes, and returns their rounds.

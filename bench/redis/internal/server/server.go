@@ -26,14 +26,16 @@ type Server struct {
 	client *redis.Client
 }
 
-// Start starts a Redis: appendonly, fsync every second, no snapshots. Its files are
-// where temporary files are ($TMPDIR).
-func Start(ctx context.Context) (*Server, error) {
+// With calls measure with a Redis that it starts and takes down again: appendonly,
+// fsync every second, no snapshots. Its files are where temporary files are ($TMPDIR).
+func With(measure func(context.Context, *Server) error) error {
+	ctx := context.Background()
 	started, err := brokers.StartRedis(ctx, brokers.RedisOptions{})
 	if err != nil {
-		return nil, err
+		return err
 	}
-	return Of(started), nil
+	s := Of(started)
+	return errors.Join(measure(ctx, s), s.Close())
 }
 
 // Of returns a server that a test has started.
