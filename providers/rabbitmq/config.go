@@ -54,6 +54,9 @@ type Config struct {
 
 const name = "rabbitmq"
 
+// errURL takes the place of what the client says of a URL, which may show the password.
+var errURL = setupError("the URL is not understood", "write amqp://user:password@host:5672/vhost, with special characters escaped")
+
 // The server's own.
 const usualConsumerTimeout = 30 * time.Minute
 
@@ -80,18 +83,28 @@ func (c Config) checked() (Config, error) {
 	for _, u := range c.urls() {
 		uri, err := amqp.ParseURI(u)
 		if err != nil {
-			return c, setupError("the URL is not understood", "write amqp://user:password@host:5672/vhost, with special characters escaped") // err would show the password
+			return c, errURL
 		}
 		if uri.Heartbeat != (amqp.URI{}).Heartbeat {
 			return c, setupError("the URL sets a heartbeat", "remove it: the heartbeat follows from the worker's lease")
 		}
 	}
 	if c.Management != "" {
-		if u, err := url.Parse(c.Management); err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-			return c, setupError("the management URL is not understood", "write http://user:password@host:15672")
+		if _, err := c.managementURL(); err != nil {
+			return c, err
 		}
 	}
 	return c, nil
+}
+
+// managementURL reads the URL of the management API. What url.Parse has to say of it may
+// show the password.
+func (c *Config) managementURL() (*url.URL, error) {
+	u, err := url.Parse(c.Management)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, setupError("the management URL is not understood", "write http://user:password@host:15672, with special characters escaped")
+	}
+	return u, nil
 }
 
 // urls are all nodes.

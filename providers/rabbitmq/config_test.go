@@ -18,6 +18,14 @@ func TestSettingsThatCannotWorkAreNamed(t *testing.T) {
 		_, err := Open(t.Context(), cfg)
 		wantSetup(t, err, words)
 	}
+	for _, cfg := range []Config{
+		{URL: "amqp://shop:secret%@localhost"}, {Others: []string{"amqp://shop:secret@local host"}},
+		{Management: "http://shop:secret%@localhost:15672"}, {Management: "http://shop:secret@"},
+	} {
+		if _, err := Open(t.Context(), cfg); err == nil || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%v; want an error that shows no password", err)
+		}
+	}
 	// A further node is looked at, too.
 	_, err := Open(t.Context(), Config{Others: []string{"amqp://localhost?heartbeat=3"}})
 	wantSetup(t, err, "sets a heartbeat")

@@ -25,13 +25,13 @@ type management struct {
 }
 
 func newManagement(cfg *Config) (*management, error) {
-	base, err := url.Parse(cfg.Management)
+	base, err := cfg.managementURL()
 	if err != nil {
 		return nil, err
 	}
-	uri, err := amqp.ParseURI(cfg.URL)
+	uri, err := amqp.ParseURI(cfg.URL) // which was checked
 	if err != nil {
-		return nil, err
+		return nil, errURL
 	}
 	m := &management{user: uri.Username, password: uri.Password, vhost: uri.Vhost,
 		client: &http.Client{Timeout: cfg.Timeout, Transport: &http.Transport{TLSClientConfig: clone(cfg.TLS), MaxIdleConns: 2, IdleConnTimeout: time.Minute}}}
