@@ -27,7 +27,8 @@
 // The broker counts how often a job came back, not how often it was started: a worker
 // that dies also returns jobs that had only been sent to it. So this count is an upper
 // bound, which makes a job a suspect and never a dead letter; starts of suspects are
-// put on record first.
+// put on record first. A worker that stops in good order gives back what it was sent and
+// has not started, at the end of the queue, and nobody counts that.
 //
 // The library decides when a job is given up, not the broker. All queues have a delivery
 // limit of a million on every version (-1 means 0 before RabbitMQ 4), and before a
@@ -110,6 +111,13 @@
 // all letters of a queue and give back those that stay, one caller at a time; they take
 // the longer the more there are, and lose none if they are cut off. A replay that is cut
 // off between storing the copy and removing the letter leaves both, with one id.
+//
+// # Numbers
+//
+// How many jobs wait in a queue is exact. How many are in flight is known with
+// Config.Management alone, up to five seconds late; without it it is unknown, and so is
+// in any case how long the oldest job has been ready. Numbers of dead letters, and the age
+// of the oldest, take a look through them as above.
 //
 // # Versions
 //

@@ -2,14 +2,17 @@ package rabbitmq
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/backstage-go/backstage/internal/brokers"
@@ -223,4 +226,144 @@ func TestDeathsBeforeAnyStartLoseNothing(t *testing.T) {
 	if letters, _, err := s.provider.Dead.List(ctx, provider.DeadFilter{}, ""); err != nil || len(letters) > 0 {
 		t.Errorf("%d dead letters, %v", len(letters), err)
 	}
+}
+
+// list asks the management API for what a virtual host has.
+func (b *broker) list(kind string) map[string]map[string]any {
+	b.t.Helper()
+	response, err := http.Get(brokers.RabbitMQManagement(b.server) + "/api/" + kind + "/" + b.vhost)
+	if err != nil {
+		b.t.Fatalf("management API: %v", err)
+	}
+	defer response.Body.Close()
+	var list []struct {
+		Name      string
+		Durable   bool
+		Arguments map[string]any
+	}
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		b.t.Fatalf("management API: %v", err)
+	}
+	all := make(map[string]map[string]any)
+	for _, one := range list {
+		if !one.Durable {
+			b.t.Errorf("%s %s is not durable", kind, one.Name)
+		}
+		if !strings.HasPrefix(one.Name, "amq.") && one.Name != "" { // RabbitMQ's own
+			all[one.Name] = one.Arguments
+		}
+	}
+	return all
+}
+
+// What is in the broker is what the package comment says, word for word.
+func TestWhatIsInTheBrokerIsDocumented(t *testing.T) {
+	t.Parallel()
+	b := sharedBroker(t)
+	s, _ := b.open()
+	delayed := aJob("delayed", "mail")
+	delayed.Delay = ladderGrain + 5*8*ladderGrain // 1 on level 0, 5 on level 1
+	publish(t, s, aJob("dead", "mail"), delayed)
+	sub := subscribe(t, s, options(1, "mail"))
+	if err := receive(t, sub, 1)[0].DeadLetter(t.Context(), provider.Failure{Class: provider.ClassPermanent}); err != nil {
+		t.Fatal(err)
+	}
+	kept := map[string]any{"x-queue-type": "quorum", "x-overflow": "reject-publish", "x-delivery-limit": 1e6}
+	with := func(more map[string]any) map[string]any {
+		all := maps.Clone(kept)
+		maps.Copy(all, more)
+		return all
+	}
+	rung := func(ms float64, below string) map[string]any {
+		all := with(map[string]any{"x-message-ttl": ms, "x-dead-letter-strategy": "at-least-once", "x-dead-letter-exchange": below})
+		delete(all, "x-delivery-limit")
+		return all
+	}
+	want := map[string]map[string]any{
+		"backstage.jobs.mail": with(map[string]any{"x-dead-letter-exchange": "", "x-dead-letter-routing-key": "backstage.rescue", "x-dead-letter-strategy": "at-least-once"}),
+		"backstage.dead.mail": kept,
+		"backstage.rescue":    kept,
+		"backstage.queues":    kept,
+	}
+	for digit := 1; digit <= 7; digit++ {
+		want[fmt.Sprintf("backstage.delay.0.%d", digit)] = rung(float64(digit)*250, "backstage.due")
+	}
+	want["backstage.delay.1.5"] = rung(5*8*250, "backstage.delay.0")
+	if diff := cmp.Diff(want, b.list("queues")); diff != "" {
+		t.Errorf("queues and their arguments (-documented +there):\n%s", diff)
+	}
+	exchanges := map[string]map[string]any{"backstage.due": {}}
+	for level := range 8 {
+		exchanges[fmt.Sprintf("backstage.delay.%d", level)] = map[string]any{}
+	}
+	if diff := cmp.Diff(exchanges, b.list("exchanges")); diff != "" {
+		t.Errorf("exchanges (-documented +there):\n%s", diff)
+	}
+}
+
+// The permissions that the package comment names are enough for all that there is.
+func TestTheDocumentedPermissionsAreEnough(t *testing.T) {
+	t.Parallel()
+	b := sharedBroker(t)
+	user := "u" + b.vhost
+	ask(t, http.MethodPut, b.server, "users/"+user, `{"password":"p","tags":""}`)
+	t.Cleanup(func() { ask(t, http.MethodDelete, b.server, "users/"+user, "") })
+	ask(t, http.MethodPut, b.server, "permissions/"+b.vhost+"/"+user, `{"configure":"^backstage\\.","write":"^(backstage\\.|amq\\.default$)","read":"^backstage\\."}`)
+	b.cfg.URL = strings.Replace(b.cfg.URL, "guest:guest", user+":p", 1)
+	s, _ := b.open()
+	delayed := aJob("delayed", "work")
+	delayed.Delay = ladderGrain
+	publish(t, s, aJob("plain", "work"), delayed)
+	sub := subscribe(t, s, options(2, "work"))
+	for _, d := range receive(t, sub, 2) {
+		if err := d.DeadLetter(t.Context(), provider.Failure{Class: provider.ClassPermanent}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	letters, _, err := s.provider.Dead.List(t.Context(), provider.DeadFilter{}, "")
+	if err != nil || len(letters) != 2 {
+		t.Fatalf("%d dead letters, %v; want 2", len(letters), err)
+	}
+	if stored, err := s.provider.Dead.Replay(t.Context(), letters[0].Address); err != nil || stored[0].Outcome != provider.OutcomeStored {
+		t.Errorf("replay: %+v, %v", stored, err)
+	}
+	ack(t, receive(t, sub, 1)...)
+	if q, err := s.provider.Stats.Queue(t.Context(), "work"); err != nil || q.Dead != provider.Measured[int64](1) {
+		t.Errorf("numbers: %+v, %v; want one dead letter", q, err)
+	}
+	if err := s.provider.Health(t.Context()); err != nil {
+		t.Errorf("health: %v", err)
+	}
+}
+
+// Numbers that nobody can tell are unknown, and not zero.
+func TestNumbersAreKnownOrUnknown(t *testing.T) {
+	t.Parallel()
+	b := sharedBroker(t)
+	blind, _ := b.open()
+	b.cfg.Management = brokers.RabbitMQManagement(b.server)
+	seeing, _ := b.open()
+	publish(t, blind, someJobs(3, "work")...)
+	receive(t, subscribe(t, blind, options(1, "work")), 1)
+	q, err := blind.provider.Stats.Queue(t.Context(), "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if depth, known := q.Depth.Get(); depth != 2 || !known {
+		t.Errorf("%d jobs wait, known: %t; want 2", depth, known)
+	}
+	for what, known := range map[string]bool{"in flight": isKnown(q.InFlight), "oldest ready": isKnown(q.OldestReady), "held": isKnown(q.Held)} {
+		if known {
+			t.Errorf("%s is known: %+v", what, q)
+		}
+	}
+	until(t, "the management API tells that one is in flight", func() bool {
+		q, err := seeing.provider.Stats.Queue(t.Context(), "work")
+		return err == nil && q.InFlight == provider.Measured[int64](1)
+	})
+}
+
+func isKnown[T any](m provider.Measure[T]) bool {
+	_, known := m.Get()
+	return known
 }
