@@ -14,7 +14,7 @@ type Commit struct {
 type flight struct {
 	Commit
 	mark   int64
-	starts []int64 // records that get their own start on record
+	starts []int64 // records that get a start of their own on record
 }
 
 // Commit returns the next commit, if there is anything to say and the one before has
@@ -28,20 +28,18 @@ func (t *Tracker) Commit(now int64, slots int) (Commit, bool) {
 		return Commit{}, false
 	}
 	t.wake(now)
-	f := flight{mark: t.mark}
+	mark, starts := t.mark, []int64(nil)
 	if !t.leaving {
-		f.mark = t.ahead()
-		f.starts = t.grant(slots)
+		mark, starts = t.ahead(), t.grant(slots)
 	}
-	short := len(t.ready) < slots && f.mark > max(t.mark, t.started)
-	if !t.changed && len(f.starts) == 0 && !short {
+	short := mark > max(t.mark, t.started) && len(t.ready)+len(t.granted)+len(starts) < slots
+	if !t.changed && len(starts) == 0 && !short {
 		return Commit{}, false
 	}
 	t.number++
 	t.changed = false
-	f.Commit = t.write(f.mark)
-	t.flight = &f
-	return f.Commit, true
+	t.flight = &flight{Commit: t.write(mark), mark: mark, starts: starts}
+	return t.flight.Commit, true
 }
 
 // write makes a commit of what the tracker knows.

@@ -1,14 +1,16 @@
 package tracker
 
 // The most bytes that one thing takes in the metadata. An offset is written as the
-// distance from the one before, which is at most widestSpan.
+// distance from the one before. All are less than two windows, one of them the mark's
+// chunk, from the committed one.
 const (
-	widestSpan   = 1<<21 - 1
+	widestWindow = 1 << 20
+	widestSpan   = 2*widestWindow - 1
 	spanSpace    = 3
-	headSpace    = 3*spanSpace + sumSpace     // crash line, mark, number of intervals
-	settledSpace = spanSpace + 1              // a record settled: a distance, and a length that grows by a byte or is one
-	plainSpace   = spanSpace + 1 + 1          // a note: distance, flags, crashes
-	keyedSpace   = plainSpace + 3 + 2 + 2 + 6 // the same with failures, snoozes, parks and due
+	headSpace    = ownerSpace + 3*spanSpace + sumSpace // owner, crash line, mark, number of intervals
+	settledSpace = spanSpace + 1                       // a record settled: a distance, and a length that grows by a byte or is one
+	plainSpace   = spanSpace + 1 + 1                   // a note: distance, flags, crashes
+	keyedSpace   = plainSpace + 3 + 2 + 2 + 6          // the same with failures, snoozes, parks and due
 )
 
 // space is the account of the metadata's bytes, before they are made text.

@@ -55,6 +55,49 @@ func spread(h *hand, key string) {
 	}
 }
 
+// Everything is as wide as it can be: a distance of three bytes before each note, all
+// that a note can have in it, and the lowest record in the place of its own. There is no
+// byte too few, and no room for one more.
+func TestTheWidestNotesJustFit(t *testing.T) {
+	t.Parallel()
+	const far = 17_000
+	for bound := 128; bound < 400; bound++ {
+		config := Config{Metadata: bound, Chunk: 1 << 20, Window: 1 << 20}
+		h := take(t, config)
+		add := func(from, to int64) {
+			for i := from; i < to; i++ {
+				h.add(far*i, far*i+1, fmt.Sprint(max(1, i)))
+			}
+		}
+		add(0, 25)
+		h.begin(1)
+		h.load(config) // the crash line is far away now
+		add(0, 50)
+		for h.begin(1) != nil {
+			continue
+		}
+		h.settle(0)
+		delete(h.runs, 0)
+		for h.begin(1) != nil { // another takes the place, then the lowest starts
+			continue
+		}
+		for _, run := range h.runs {
+			if _, err := h.Again(run, Counts{aLot, aLot, aLot}, latestDue); err != nil {
+				t.Fatal(err)
+			}
+		}
+		h.commit(0, 0)
+		n := len(h.record.Metadata)
+		if n > bound {
+			t.Errorf("metadata of %d bytes, bound %d", n, bound)
+		}
+		if spare := (bound - n) * 3 / 4; spare > keyedSpace+6 {
+			t.Errorf("metadata of %d bytes, bound %d: %d are of no use", n, bound, spare)
+		}
+		h.load(config)
+	}
+}
+
 func TestSettlementsBetweenTwoCommitsAreReckonedWith(t *testing.T) {
 	t.Parallel()
 	for _, bound := range []int{128, 256, 1000, 4096} {

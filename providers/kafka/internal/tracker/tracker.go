@@ -15,7 +15,7 @@ type Config struct {
 	// crash counts for more records that had not started. Defaults to 64.
 	Chunk int
 	// Window is the most offsets between the lowest unsettled record and the last
-	// one added. Defaults to 65,536. At most 2,097,151.
+	// one added. Defaults to 65,536. At most 1,048,576.
 	Window int
 	// Metadata is the most bytes of a commit's metadata, at least 128: the broker's
 	// offset.metadata.max.bytes. Defaults to 4096.
@@ -35,7 +35,7 @@ func (c Config) withDefaults() Config {
 	if c.Metadata <= 0 {
 		c.Metadata = 4096
 	}
-	c.Window = min(c.Window, widestSpan)
+	c.Window = min(c.Window, widestWindow)
 	c.Chunk = min(c.Chunk, c.Window)
 	c.Metadata = max(c.Metadata, 128)
 	return c
