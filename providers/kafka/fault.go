@@ -150,7 +150,7 @@ func broken(err error) bool {
 	var network net.Error
 	var code kafkago.Error
 	return !errors.As(err, &code) && (errors.As(err, &network) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed))
+		errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, net.ErrClosed) || errors.Is(err, errUnsent))
 }
 
 // passes reports whether waiting may help.

@@ -135,3 +135,16 @@ func TestNothingGoesOnAfterClose(t *testing.T) {
 	}
 	until(t, "all goroutines have ended", func() bool { return runtime.NumGoroutine() <= before })
 }
+
+func TestWhatDidNotLeaveIsNotInDoubt(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	c.cfg.Partitions = 1
+	s, _ := c.open()
+	publish(t, s, aJob("before", "q"))
+	s.wires.cut() // what is idle looks well until it is used
+	publish(t, s, aJob("after", "q"))
+	if n := len(inTopic(t, s, "q")[0]); n != 2 {
+		t.Errorf("%d jobs are in the topic, want 2", n)
+	}
+}

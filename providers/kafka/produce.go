@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"io"
 	"sync"
 	"sync/atomic"
@@ -190,10 +191,14 @@ func (at *partitionOutlet) produce(parcels []*parcel) (fault, error) {
 		return fault{}, nil
 	}
 	f := faultOf(err)
-	if f.code == 0 && !records.begun.Load() {
-		f.fate = notStored
-	}
 	why := explained(err)
+	switch {
+	case f.code != 0 || f.fate == notStored:
+	case !records.begun.Load() || errors.Is(err, errUnsent):
+		f.fate = notStored
+	default:
+		why = &Error{Problem: "the connection ended before the broker answered", Remedy: "the same id may be tried again", Err: err}
+	}
 	if f.blocked {
 		p.store.news.alarm(o.to.queue, why)
 	}

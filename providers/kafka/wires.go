@@ -2,6 +2,8 @@ package kafka
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"net"
 	"strings"
 	"sync"
@@ -95,6 +97,25 @@ func (w *wires) dial(ctx context.Context, network, address string) (net.Conn, er
 	w.open[c] = true
 	w.left.Add(1)
 	return c, nil
+}
+
+// errUnsent is why a request did not leave this process as a whole. A broker does not
+// act on a part of one.
+var errUnsent = errors.New("the request was not sent")
+
+// errHungUp is why nothing is written to a connection that was idle.
+var errHungUp = errors.New("the broker has closed the connection")
+
+// Write writes, and says of what was not written that it was not sent. What is written
+// to a connection that the broker has closed would be in doubt, so it looks before.
+func (c *wire) Write(p []byte) (n int, err error) {
+	if err = errHungUp; !hungUp(c.Conn) {
+		n, err = c.Conn.Write(p)
+	}
+	if err != nil {
+		err = fmt.Errorf("%w: %w", errUnsent, err)
+	}
+	return n, err
 }
 
 // Close closes the connection.
