@@ -86,6 +86,25 @@ func TestAStartThatWasRefusedIsNotWrittenAgainUnasked(t *testing.T) {
 	h.expect("crashes", h.crashes(2), map[int64]int32{1: 1})
 }
 
+func TestStartsArePutOnRecordInTheirTurn(t *testing.T) {
+	t.Parallel()
+	for slots, crashes := range map[int]map[int64]int32{1: {1: 1, 2: 0}, 2: {1: 1, 2: 1}} {
+		h := take(t, Config{})
+		h.add(0, 2, "a")
+		h.add(2, 3, "")
+		h.begin(aLot)
+		h.settle(0)
+		h.commit(0, 0) // now the second of the key is the next
+		if _, err := h.Release(h.runs[2]); err != nil {
+			t.Fatal(err)
+		}
+		h.commit(0, slots)
+		h.expect("started", len(h.start(0, aLot)), slots)
+		h.load(Config{})
+		h.expect("crashes", h.crashes(3), crashes)
+	}
+}
+
 func TestWhatWasReleasedAfterACrashCountsNothing(t *testing.T) {
 	t.Parallel()
 	h := take(t, Config{})

@@ -100,14 +100,24 @@ func TestTheWidestNotesJustFit(t *testing.T) {
 
 func TestSettlementsBetweenTwoCommitsAreReckonedWith(t *testing.T) {
 	t.Parallel()
-	for _, bound := range []int{128, 256, 1000, 4096} {
-		h := take(t, Config{Metadata: bound, Chunk: 1 << 16})
-		h.add(0, 5000, "")
+	const far = 17_000
+	for bound := 128; bound < 400; bound++ {
+		h := take(t, Config{Metadata: bound, Chunk: 1 << 20, Window: 1 << 20})
+		for i := range int64(60) {
+			h.add(far*i, far*i+1, fmt.Sprint(i))
+			h.add(far*i+far/2, far*i+far/2+1, "")
+		}
 		h.commit(0, aLot)
 		for started := h.start(0, 2); len(started) == 2; started = h.start(0, 2) {
 			h.settle(started[1])
+			delete(h.runs, started[1])
 		}
 		h.expect("paused", h.Paused(), MetadataFull)
+		for _, run := range h.runs {
+			if _, err := h.Again(run, Counts{aLot, aLot, aLot}, latestDue); err != nil {
+				t.Fatal(err)
+			}
+		}
 		h.commit(0, 0)
 		if n := len(h.record.Metadata); n > bound {
 			t.Errorf("metadata of %d bytes, bound %d", n, bound)

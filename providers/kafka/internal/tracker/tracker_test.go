@@ -1,9 +1,6 @@
 package tracker
 
-import (
-	"fmt"
-	"testing"
-)
+import "testing"
 
 func TestTheOffsetMovesThroughSettledRecordsOnly(t *testing.T) {
 	t.Parallel()
@@ -258,47 +255,5 @@ func TestEmptyMetadataIsAnOffsetAlone(t *testing.T) {
 	}
 	if tr.Next() != 77 || tr.Committed() != 77 || tr.CrashLine() != 77 {
 		t.Errorf("next %d, committed %d, crash line %d; want 77", tr.Next(), tr.Committed(), tr.CrashLine())
-	}
-}
-
-func BenchmarkRecord(b *testing.B) {
-	for _, keys := range []int{0, 1000} {
-		b.Run(fmt.Sprintf("%d keys", keys), func(b *testing.B) {
-			const slots = 100
-			names := make([]string, max(1, keys))
-			if keys > 0 {
-				for i := range names {
-					names[i] = fmt.Sprint("order/", i)
-				}
-			}
-			tr := New(Config{Chunk: 2 * slots}, 0)
-			var runs [slots]Run
-			var metadata int
-			b.ReportAllocs()
-			for i, done := int64(0), 0; done < b.N; {
-				for ; tr.Startable() < 2*slots; i++ {
-					tr.Add(i, names[i%int64(len(names))])
-				}
-				if c, ok := tr.Commit(0, slots); ok {
-					tr.Accepted(c.Number)
-					metadata = max(metadata, len(c.Metadata))
-				}
-				n := 0
-				for ; n < slots; n++ {
-					run, ok := tr.Start(0)
-					if !ok {
-						break
-					}
-					runs[n] = run
-				}
-				for j := range n { // out of order: the odd ones first
-					if _, err := tr.Settle(runs[(2*j+1)%(n|1)]); err != nil {
-						b.Fatal(err)
-					}
-				}
-				done += n
-			}
-			b.ReportMetric(float64(metadata), "metadata-bytes")
-		})
 	}
 }
