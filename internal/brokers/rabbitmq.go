@@ -74,6 +74,8 @@ type RabbitMQOptions struct {
 	// TLS makes the server take encrypted connections and no others, with a certificate
 	// for 127.0.0.1 and localhost that is made for it alone. The management API has none.
 	TLS bool
+	// cookie lets the nodes of a cluster talk to each other.
+	cookie string
 }
 
 // RabbitMQ is a RabbitMQ server of a test's own.
@@ -161,7 +163,7 @@ func startRabbitMQ(ctx context.Context, p program, opts RabbitMQOptions) (*Rabbi
 			return nil, errors.Join(err, on.close())
 		}
 	}
-	r := &RabbitMQ{Server: &Server{spec: rabbitMQSpec(p, s, opts, c), on: on}, program: p}
+	r := &RabbitMQ{Server: &Server{spec: rabbitMQSpec(p, s, 0, opts, c), on: on}, program: p}
 	if c != nil {
 		r.secure = c.client
 	}
@@ -194,10 +196,13 @@ func epmdSpec(port int) *spec {
 	}
 }
 
-// rabbitMQSpec is a node that listens on the first port of a site, with the management
-// API on the second. With a certificate its connections are encrypted.
-func rabbitMQSpec(p program, s *site, opts RabbitMQOptions, c *certificate) *spec {
-	port := s.port(0)
+// rabbitMQNode is the name of the node on a port.
+func rabbitMQNode(port int) string { return fmt.Sprintf("backstage%d@localhost", port) }
+
+// rabbitMQSpec is a node that listens on a port of a site, its first one but in a cluster,
+// with the management API on the next. With a certificate its connections are encrypted.
+func rabbitMQSpec(p program, s *site, first int, opts RabbitMQOptions, c *certificate) *spec {
+	port := s.port(first)
 	bind := "127.0.0.1"
 	if p.image != "" {
 		bind = "0.0.0.0"
@@ -213,7 +218,7 @@ func rabbitMQSpec(p program, s *site, opts RabbitMQOptions, c *certificate) *spe
 	conf := append([]string{
 		listener,
 		"management.tcp.ip = " + bind,
-		fmt.Sprintf("management.tcp.port = %d", s.port(1)),
+		fmt.Sprintf("management.tcp.port = %d", s.port(first+1)),
 		"loopback_users.guest = false",
 		"log.console = true", "log.console.level = warning", "log.file = false",
 	}, opts.Conf...)
@@ -222,12 +227,12 @@ func rabbitMQSpec(p program, s *site, opts RabbitMQOptions, c *certificate) *spe
 	files["advanced.config"] = "[{rabbit, [" + strings.Join(terms, ", ") + "]}].\n"
 	files["enabled_plugins"] = "[rabbitmq_management].\n"
 	return &spec{
-		name: "rabbitmq", port: port, files: files,
+		name: rabbitMQName(first), port: port, files: files,
 		command: func(place) []string { return []string{p.path} },
 		env: func(at place) map[string]string {
 			env := map[string]string{
 				"HOME":                          at.dir,
-				"RABBITMQ_NODENAME":             fmt.Sprintf("backstage%d@localhost", port),
+				"RABBITMQ_NODENAME":             rabbitMQNode(port),
 				"RABBITMQ_NODE_IP_ADDRESS":      at.bind,
 				"RABBITMQ_NODE_PORT":            strconv.Itoa(port),
 				"RABBITMQ_DIST_PORT":            strconv.Itoa(port + beside),
@@ -243,10 +248,22 @@ func rabbitMQSpec(p program, s *site, opts RabbitMQOptions, c *certificate) *spe
 				env["ERL_EPMD_ADDRESS"] = at.bind
 				env["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] = "-kernel inet_dist_use_interface {127,0,0,1}"
 			}
+			if opts.cookie != "" {
+				env["RABBITMQ_SERVER_ADDITIONAL_ERL_ARGS"] += " -setcookie " + opts.cookie
+				env["RABBITMQ_CTL_ERL_ARGS"] = "-setcookie " + opts.cookie
+			}
 			return env
 		},
 		ready: func(ctx context.Context) error { return greets(ctx, local(port), secure) },
 	}
+}
+
+// rabbitMQName tells the nodes of a site apart.
+func rabbitMQName(first int) string {
+	if first == 0 {
+		return "rabbitmq"
+	}
+	return fmt.Sprintf("rabbitmq-%d", first)
 }
 
 // greets returns nil if a broker at an address answers the first words of AMQP 0.9.1

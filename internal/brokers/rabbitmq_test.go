@@ -80,3 +80,21 @@ func TestRabbitMQAnswersOverTLSAlone(t *testing.T) {
 		t.Error("it answers in the clear")
 	}
 }
+
+func TestRabbitMQClusterComesTogetherAgain(t *testing.T) {
+	t.Parallel()
+	c := RequireRabbitMQCluster(t)
+	victim := c.Nodes()[1]
+	if err := victim.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if checkGreets(t, victim.Addr()) == nil {
+		t.Error("a node that was killed answers")
+	}
+	if err := victim.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Settled(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
