@@ -76,6 +76,10 @@ func stampOf(c provider.Counters) string {
 	return string(b)
 }
 
+// MarshalBinary returns the record. As an argument of a script an entry needs no
+// allocation, and its bytes would.
+func (e *entry) MarshalBinary() ([]byte, error) { return e.body, nil }
+
 // simple reports whether it goes to its queue and to nothing else.
 func (e *entry) simple() bool { return !e.held && e.dedupe.Key == "" }
 

@@ -161,6 +161,9 @@ func (l *link) retire(old redis.UniversalClient) {
 }
 
 func timedOut(err error) bool {
+	if err == nil {
+		return false
+	}
 	var network net.Error
 	return errors.As(err, &network) && network.Timeout()
 }

@@ -140,7 +140,7 @@ func (r *request) sayShelf(k *keyring, at shelf, entries []*entry) {
 	}
 	r.say(kind, digits(len(entries)))
 	for _, e := range entries {
-		r.say(e.body)
+		r.say(e)
 	}
 }
 

@@ -196,7 +196,7 @@ func (d *desk) ackRequest(batch []*settlement) (*request, []*settlement) {
 		sayRange(r, at.lane, part)
 		r.say(digits(len(part)))
 		for _, st := range part {
-			r.say(st.delivery.id)
+			r.say(&st.delivery.id) // go-redis takes pointers, which need no allocation
 		}
 		first += counts[i]
 	}
