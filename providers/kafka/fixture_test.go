@@ -200,3 +200,53 @@ func addPartitions(t testing.TB, s *store, queue string, count int) {
 		t.Fatalf("add partitions to %s: %v", topic, err)
 	}
 }
+
+func options(slots int, queues ...string) provider.SubscribeOptions {
+	opts := provider.SubscribeOptions{Worker: "test", Lease: 30 * time.Second, MaxUnsettled: slots * len(queues)}
+	for _, q := range queues {
+		opts.Lanes = append(opts.Lanes, provider.Lane{Queue: q, Slots: slots})
+	}
+	return opts
+}
+
+func subscribe(t testing.TB, s *store, opts provider.SubscribeOptions) *subscription {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testPatience)
+	defer cancel()
+	sub, err := s.Subscribe(ctx, opts)
+	if err != nil {
+		t.Fatalf("subscribe: %v", err)
+	}
+	return sub.(*subscription)
+}
+
+// receive takes n deliveries.
+func receive(t testing.TB, sub *subscription, n int) []*delivery {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), testPatience)
+	defer cancel()
+	var queues []string
+	for queue := range sub.lanes {
+		queues = append(queues, queue)
+	}
+	var got []*delivery
+	for len(got) < n {
+		ds, err := sub.Receive(ctx, queues, n-len(got))
+		for _, d := range ds {
+			got = append(got, d.(*delivery))
+		}
+		if err != nil {
+			t.Fatalf("receive: %v; %d of %d came", err, len(got), n)
+		}
+	}
+	return got
+}
+
+func ack(t testing.TB, ds ...*delivery) {
+	t.Helper()
+	for _, d := range ds {
+		if err := d.Ack(t.Context(), nil); err != nil {
+			t.Errorf("ack of %s: %v", d.job.ID, err)
+		}
+	}
+}

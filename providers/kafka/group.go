@@ -17,6 +17,7 @@ type group struct {
 	id      string
 	session time.Duration
 	answer  time.Duration // how long a broker may take to answer
+	prompt  time.Duration // the same for heartbeats and commits: much less than a session
 }
 
 // membership is what a member is known by to the group's coordinator, which refuses the
@@ -127,7 +128,7 @@ func errorIn(r *kafkago.SyncGroupResponse) error {
 
 // beat tells the coordinator that the member lives.
 func (g *group) beat(ctx context.Context, m membership) error {
-	ctx, cancel := context.WithTimeout(ctx, g.answer)
+	ctx, cancel := context.WithTimeout(ctx, g.prompt)
 	defer cancel()
 	answer, err := g.client.Transport.RoundTrip(ctx, g.client.Addr, &beat{group: g.id, membership: m})
 	if err != nil {
@@ -184,7 +185,7 @@ func (g *group) commit(ctx context.Context, m membership, positions map[spot]pos
 	for at, p := range positions {
 		request.Topics[at.topic] = append(request.Topics[at.topic], kafkago.OffsetCommit{Partition: at.number, Offset: p.offset, Metadata: p.metadata})
 	}
-	ctx, cancel := context.WithTimeout(ctx, g.answer)
+	ctx, cancel := context.WithTimeout(ctx, g.prompt)
 	defer cancel()
 	r, err := g.client.OffsetCommit(ctx, request)
 	errs := make(map[spot]error, len(positions))

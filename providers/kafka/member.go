@@ -53,7 +53,7 @@ func newMember(sub *subscription, topics []string) *member {
 	m := &member{
 		sub: sub, topics: topics, again: make(chan struct{}, 1), heard: make(chan struct{}), every: min(mostBeats, session/6),
 		group: &group{client: &kafkago.Client{Addr: s.client.Addr, Transport: s.client.Transport},
-			id: s.cfg.Group, session: session, answer: s.cfg.Timeout},
+			id: s.cfg.Group, session: session, answer: s.cfg.Timeout, prompt: min(s.cfg.Timeout, session/3)},
 	}
 	m.ctx, m.cancel = context.WithCancel(context.Background())
 	return m
