@@ -30,7 +30,7 @@ func (t *Tracker) Commit(now int64, slots int) (Commit, bool) {
 	t.wake(now)
 	mark, starts := t.mark, []int64(nil)
 	if !t.leaving {
-		mark, starts = t.ahead(), t.grant(slots)
+		mark, starts = t.nextMark(), t.grant(slots)
 	}
 	short := mark > max(t.mark, t.started) && len(t.ready)+len(t.granted)+len(starts) < slots
 	if !t.changed && len(starts) == 0 && !short {
@@ -104,6 +104,7 @@ func (t *Tracker) ask(starts []int64) {
 	}
 }
 
+// answered returns the commit on its way, if it has this number; it is no longer.
 func (t *Tracker) answered(number int64) *flight {
 	f := t.flight
 	if f == nil || f.Number != number {

@@ -1,5 +1,10 @@
 package tracker
 
+import (
+	"cmp"
+	"slices"
+)
+
 // Leave begins to hand the partition over: nothing is started any more, and the commits
 // from now on say of what still runs that it was handed over. Runs may still be settled
 // as long as commits are accepted.
@@ -27,7 +32,7 @@ func (t *Tracker) Resume(offset int64, metadata string) bool {
 	if f := t.flight; f != nil {
 		t.Unknown(f.Number)
 	}
-	for _, c := range append(t.doubts, t.last) {
+	for _, c := range slices.Concat(t.doubts, []Commit{t.last}) {
 		if c.Offset != offset || c.Metadata != metadata {
 			continue
 		}
@@ -39,6 +44,10 @@ func (t *Tracker) Resume(offset int64, metadata string) bool {
 	}
 	return false
 }
+
+// Left reports whether it is on record that the partition is handed over, and nothing
+// was settled after that.
+func (t *Tracker) Left() bool { return t.leaving && t.flight == nil && !t.changed }
 
 // handedOver returns the notes as they are left to the next owner: what runs was handed
 // over once more.
@@ -53,7 +62,12 @@ func (t *Tracker) handedOver() []note {
 			n = *r.note
 		}
 		n.handOver()
-		list = putNote(list, n)
+		i, noted := slices.BinarySearchFunc(list, n.offset, func(n note, at int64) int { return cmp.Compare(n.offset, at) })
+		if noted {
+			list[i] = n
+		} else {
+			list = slices.Insert(list, i, n)
+		}
 	})
 	return list
 }

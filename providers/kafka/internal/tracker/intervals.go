@@ -1,6 +1,9 @@
 package tracker
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+)
 
 // interval are the offsets from one to another, which is not in it.
 type interval struct{ from, to int64 }
@@ -19,48 +22,42 @@ func (in *intervals) add(offset, before, after int64) {
 	switch {
 	case left && right:
 		list[i-1].to = list[i].to
-		*in = append(list[:i], list[i+1:]...)
+		*in = slices.Delete(list, i, i+1)
 	case left:
 		list[i-1].to = offset + 1
 	case right:
 		list[i].from = offset
 	default:
-		list = append(list, interval{})
-		copy(list[i+1:], list[i:])
-		list[i] = interval{offset, offset + 1}
-		*in = list
+		*in = slices.Insert(list, i, interval{offset, offset + 1})
 	}
 }
 
 // above returns the index of the first interval that begins above the offset.
 func (in intervals) above(offset int64) int {
-	return sort.Search(len(in), func(i int) bool { return in[i].from > offset })
+	i, _ := slices.BinarySearchFunc(in, offset+1, func(v interval, at int64) int { return cmp.Compare(v.from, at) })
+	return i
 }
 
 // past returns the offset, or, if it is in an interval, the end of that.
 func (in intervals) past(offset int64) int64 {
-	if i := in.above(offset); i > 0 && in[i-1].to > offset {
-		return in[i-1].to
+	if i := in.above(offset); i > 0 {
+		return max(offset, in[i-1].to)
 	}
 	return offset
 }
 
 // drop takes out what is below the offset.
 func (in *intervals) drop(offset int64) {
-	list := *in
-	i := 0
-	for i < len(list) && list[i].to <= offset {
-		i++
+	n := 0
+	for n < len(*in) && (*in)[n].to <= offset {
+		n++
 	}
-	if i > 0 {
-		*in = append(list[:0], list[i:]...)
-	}
+	*in = slices.Delete(*in, 0, n)
 }
 
 // within is how many of the offsets from one to another, which does not count, are in
 // an interval.
-func (in intervals) within(from, to int64) int64 {
-	var n int64
+func (in intervals) within(from, to int64) (n int64) {
 	for _, v := range in {
 		n += max(0, min(v.to, to)-max(v.from, from))
 	}

@@ -1,5 +1,7 @@
 package tracker
 
+import "slices"
+
 // line are the records with one ordering key: one that may start, runs, or was settled
 // and is not on record yet, and those that wait behind it.
 type line struct {
@@ -57,5 +59,5 @@ func (ls *lines) settle(rs *records, commit int64, foremost func(*record)) {
 		l.first, r.next = r.next, 0
 		foremost(r)
 	}
-	ls.unheard = append(ls.unheard[:0], ls.unheard[n:]...)
+	ls.unheard = slices.Delete(ls.unheard, 0, n)
 }

@@ -1,8 +1,15 @@
 package tracker
 
-// ahead is where the mark is to be: a chunk ahead of the next start, not past the last
+// Ahead replaces Config.Chunk from the next commit on: how many records the mark is
+// moved ahead of the next start. With 0 it is not moved at all.
+func (t *Tracker) Ahead(records int) { t.config.Chunk = max(0, min(records, t.config.Window)) }
+
+// CrashLine is the offset below which records may have been running when a worker died.
+func (t *Tracker) CrashLine() int64 { return t.crashed }
+
+// nextMark is where the mark is to be: a chunk ahead of the next start, not past the last
 // record, and above all that was started.
-func (t *Tracker) ahead() int64 {
+func (t *Tracker) nextMark() int64 {
 	mark := max(t.mark, t.started)
 	next := t.next
 	if seq, ok := t.ready.lowest(); ok {

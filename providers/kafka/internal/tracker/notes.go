@@ -1,6 +1,11 @@
 package tracker
 
-import "sort"
+import (
+	"cmp"
+	"slices"
+)
+
+// The most that a note can say. What is more is not counted.
 
 const (
 	mostCrashes   = 1<<7 - 1
@@ -49,36 +54,35 @@ func (c Counts) bounded() Counts {
 // notes are sorted by offset.
 type notes []*note
 
-func (ns notes) from(offset int64) int {
-	return sort.Search(len(ns), func(i int) bool { return ns[i].offset >= offset })
-}
-
 // find returns the note on a record, nil if there is none.
 func (ns notes) find(offset int64) *note {
-	if i := ns.from(offset); i < len(ns) && ns[i].offset == offset {
+	if i, ok := ns.search(offset); ok {
 		return ns[i]
 	}
 	return nil
 }
 
+func (ns notes) search(offset int64) (int, bool) {
+	return slices.BinarySearchFunc(ns, offset, func(n *note, at int64) int { return cmp.Compare(n.offset, at) })
+}
+
+// add puts in a note on a record that has none.
 func (ns *notes) add(n *note) {
-	i := ns.from(n.offset)
-	list := append(*ns, nil)
-	copy(list[i+1:], list[i:])
-	list[i] = n
-	*ns = list
+	i, _ := ns.search(n.offset)
+	*ns = slices.Insert(*ns, i, n)
 }
 
 func (ns *notes) remove(n *note) { ns.cut(n.offset, n.offset+1) }
 
 // cut takes out the notes on the offsets from one to another, which is not among them.
 func (ns *notes) cut(from, to int64) []*note {
-	i, j := ns.from(from), ns.from(to)
+	i, _ := ns.search(from)
+	j, _ := ns.search(to)
 	if i == j {
 		return nil
 	}
-	out := append([]*note(nil), (*ns)[i:j]...)
-	*ns = append((*ns)[:i], (*ns)[j:]...)
+	out := slices.Clone((*ns)[i:j])
+	*ns = slices.Delete(*ns, i, j)
 	return out
 }
 
@@ -87,18 +91,5 @@ func (ns notes) values() []note {
 	for i, n := range ns {
 		list[i] = *n
 	}
-	return list
-}
-
-// putNote puts a note into a sorted list, in place of the one on its record.
-func putNote(list []note, n note) []note {
-	i := sort.Search(len(list), func(i int) bool { return list[i].offset >= n.offset })
-	if i < len(list) && list[i].offset == n.offset {
-		list[i] = n
-		return list
-	}
-	list = append(list, note{})
-	copy(list[i+1:], list[i:])
-	list[i] = n
 	return list
 }

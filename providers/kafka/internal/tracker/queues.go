@@ -1,5 +1,10 @@
 package tracker
 
+import (
+	"cmp"
+	"slices"
+)
+
 // ordered is a heap of records, the lowest first.
 type ordered []int64
 
@@ -50,21 +55,16 @@ func (o *ordered) pop() (int64, bool) {
 // later is a record that waits for its time.
 type later struct{ due, seq int64 }
 
-// laters are sorted, the earliest first.
+// laters are sorted, the earliest first. They are few: each has a note.
 type laters []later
 
 func (ls *laters) push(l later) {
-	list := append(*ls, l)
-	i := len(list) - 1
-	for ; i > 0 && list[i-1].due > l.due; i-- {
-		list[i] = list[i-1]
-	}
-	list[i] = l
-	*ls = list
+	i, _ := slices.BinarySearchFunc(*ls, l, func(a, b later) int { return cmp.Compare(a.due, b.due) })
+	*ls = slices.Insert(*ls, i, l)
 }
 
 func (ls *laters) pop() later {
 	l := (*ls)[0]
-	*ls = append((*ls)[:0], (*ls)[1:]...)
+	*ls = slices.Delete(*ls, 0, 1)
 	return l
 }

@@ -1,11 +1,10 @@
 package tracker
 
-// Each settlement returns the number of the commit from which on it is on record: it is
-// final when Final says so of that number. It fails only with ErrNotRunning, and Again
-// with ErrUnordered.
-
 // Settle ends the record: it is never started again. The caller has stored elsewhere
 // what is to come of it, if anything (next jobs, the copy of a retry, a dead letter).
+//
+// It returns the number of the commit from which on that is on record, which is when
+// Final says so, and fails only with ErrNotRunning. So do Again and Release.
 func (t *Tracker) Settle(run Run) (commit int64, err error) {
 	r := t.stop(run)
 	if r == nil {
@@ -32,8 +31,9 @@ func (t *Tracker) Settle(run Run) (commit int64, err error) {
 }
 
 // Again puts the record off in its place, where the later ones of its key wait behind
-// it: it does not start before due, in milliseconds since 1970 (0: at once; 4,398,046,511,103
-// at most). The counts replace those that it had.
+// it: it does not start before due, in milliseconds since 1970, of the year 2109 at most
+// (0: at once). The counts replace those that it had. It fails with ErrUnordered for a
+// record without a key.
 func (t *Tracker) Again(run Run, counts Counts, due int64) (commit int64, err error) {
 	if r := t.records.running(run); r != nil && !r.keyed {
 		return 0, ErrUnordered

@@ -50,6 +50,21 @@ func (t *Tracker) Start(now int64) (Run, bool) {
 	return run, true
 }
 
+// Startable is how many records wait only for a commit, or for somebody to start them.
+func (t *Tracker) Startable() int { return len(t.ready) + len(t.granted) + len(t.fresh) + len(t.alone) }
+
+// Foremost is the offset of the lowest of these. It returns false if there is none.
+func (t *Tracker) Foremost() (offset int64, ok bool) {
+	for _, waiting := range []*ordered{&t.ready, &t.granted, &t.fresh, &t.alone} {
+		if seq, some := waiting.lowest(); some {
+			if at := t.records.at(seq).offset; !ok || at < offset {
+				offset, ok = at, true
+			}
+		}
+	}
+	return offset, ok
+}
+
 // startable returns the queue whose first record is the next to start, nil if none may
 // start.
 func (t *Tracker) startable() *ordered {

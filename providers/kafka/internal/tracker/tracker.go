@@ -17,7 +17,7 @@ type Config struct {
 	// Window is the most offsets between the lowest unsettled record and the last
 	// one added. Defaults to 65,536. At most 1,048,576.
 	Window int
-	// Metadata is the most bytes of a commit's metadata, at least 128: the broker's
+	// Metadata is the most bytes of a commit's metadata, 128 to 32,767: the broker's
 	// offset.metadata.max.bytes. Defaults to 4096.
 	Metadata int
 	// Owner tells the commits of one tracker from those of others that had the
@@ -37,7 +37,7 @@ func (c Config) withDefaults() Config {
 	}
 	c.Window = min(c.Window, widestWindow)
 	c.Chunk = min(c.Chunk, c.Window)
-	c.Metadata = max(c.Metadata, 128)
+	c.Metadata = max(128, min(c.Metadata, 1<<15-1))
 	return c
 }
 
@@ -138,6 +138,17 @@ func (t *Tracker) Unsettled() int { return t.records.unsettled }
 
 // Running is how many of them are running.
 func (t *Tracker) Running() int { return t.running }
+
+// Runs returns the offsets of those that are running, in order.
+func (t *Tracker) Runs() []int64 {
+	offsets := make([]int64, 0, t.running)
+	t.records.each(func(r *record) {
+		if r.run != 0 {
+			offsets = append(offsets, r.offset)
+		}
+	})
+	return offsets
+}
 
 // Later is how many of them wait for a time that was not reached yet.
 func (t *Tracker) Later() int { return len(t.later) }
