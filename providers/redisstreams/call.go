@@ -41,8 +41,10 @@ func (c *call) answered() {
 	c.mu.Unlock()
 }
 
-// patience is how long a call whose context has ended waits for what is under way.
-const patience = 250 * time.Millisecond
+// patience is how long a call whose context has ended waits for what is under way. Its
+// outcome would not be known without; a machine with too much to do may stand still for
+// a good part of it.
+const patience = 500 * time.Millisecond
 
 // wait returns when all is answered. When ctx ends it calls back, which takes back
 // and answers what is not under way, and gives the rest a moment. It reports whether
