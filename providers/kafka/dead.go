@@ -59,19 +59,25 @@ func (l *letters) queues(ctx context.Context, only string) ([]string, error) {
 	return l.store.queues(ctx, partDead)
 }
 
+// bounds are the first offset of a queue's letters that is there, and the next that will
+// be given; 0 where there is no topic.
+func (l *letters) bounds(ctx context.Context, queue string) (from, to int64, err error) {
+	topic := l.store.names.dead(queue)
+	if there, err := l.store.topics.there(ctx, topic); err != nil || !there {
+		return 0, 0, explained(err)
+	}
+	within, err := l.store.bounds(ctx, topic, 0)
+	return within[0].FirstOffset, within[0].LastOffset, err
+}
+
 // each shows what is in the topic of a queue's letters, from its beginning to the end
 // that it has at the time.
 func (l *letters) each(ctx context.Context, queue string, look func(*received)) (end int64, err error) {
-	topic := l.store.names.dead(queue)
-	if there, err := l.store.topics.there(ctx, topic); err != nil || !there {
-		return 0, explained(err)
-	}
-	within, err := l.store.bounds(ctx, topic, 0)
+	from, to, err := l.bounds(ctx, queue)
 	if err != nil {
 		return 0, err
 	}
-	from, to := within[0].FirstOffset, within[0].LastOffset
-	return to, l.store.scan(ctx, topic, 0, from, to, func(r *received) bool {
+	return to, l.store.scan(ctx, l.store.names.dead(queue), 0, from, to, func(r *received) bool {
 		look(r)
 		return true
 	})

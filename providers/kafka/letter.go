@@ -64,11 +64,7 @@ func parseAddress(address string) (id, queue string, ok bool) {
 
 // readLetter makes a dead letter of a record that has a value.
 func readLetter(queue string, r *received) provider.DeadLetter {
-	l := provider.DeadLetter{Address: addressOf(string(r.key), queue), Queue: queue, At: time.UnixMilli(r.at)}
-	died, _ := r.header(headerDied)
-	if n, err := strconv.ParseInt(string(died), 10, 64); err == nil {
-		l.At = time.Unix(0, n)
-	}
+	l := provider.DeadLetter{Address: addressOf(string(r.key), queue), Queue: queue, At: diedAt(r)}
 	why, raw := r.header(headerRaw)
 	job, err := provider.Unmarshal(r.value)
 	switch {
@@ -85,6 +81,15 @@ func readLetter(queue string, r *received) provider.DeadLetter {
 	}
 	l.Raw = r.value
 	return l
+}
+
+// diedAt is when a letter died; when it was stored, if it does not say.
+func diedAt(r *received) time.Time {
+	died, _ := r.header(headerDied)
+	if n, err := strconv.ParseInt(string(died), 10, 64); err == nil {
+		return time.Unix(0, n)
+	}
+	return time.UnixMilli(r.at)
 }
 
 // notFound says which letter is not there.

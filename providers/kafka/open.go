@@ -27,9 +27,11 @@ type store struct {
 	closing context.Context // ends when Close is called
 	stop    context.CancelFunc
 
-	mu    sync.Mutex
-	subs  map[*subscription]bool
-	turns map[string]chan struct{} // who has its one ends dead letters of a queue
+	ending turns // of those who end dead letters of a queue
+	census census
+
+	mu   sync.Mutex
+	subs map[*subscription]bool
 }
 
 // Open opens a prefix of a Kafka cluster, and returns it as a provider.
@@ -53,12 +55,13 @@ func open(ctx context.Context, cfg Config, in internals) (*store, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &store{cfg: cfg, in: in, names: names{cfg.Prefix}, news: new(news), subs: make(map[*subscription]bool), turns: make(map[string]chan struct{})}
+	s := &store{cfg: cfg, in: in, names: names{cfg.Prefix}, news: new(news), subs: make(map[*subscription]bool)}
 	s.closing, s.stop = context.WithCancel(context.Background())
 	s.wires = newWires(&s.cfg, &s.in, s.news)
 	s.client = s.wires.client()
 	s.topics = newTopics(s)
 	s.publisher = newPublisher(s)
+	s.census.letters = &letters{s}
 	s.assemble()
 	if err := s.meet(ctx); err != nil {
 		_ = s.close(context.WithoutCancel(ctx))
@@ -83,7 +86,7 @@ func (s *store) assemble() {
 		Name:   name,
 		Jobs:   s,
 		Stats:  &stats{s},
-		Dead:   &letters{s},
+		Dead:   s.census.letters,
 		Events: &s.news.events,
 		Health: s.health,
 		Close:  s.close,

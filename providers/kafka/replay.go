@@ -82,20 +82,11 @@ func (l *letters) end(ctx context.Context, addresses []string, decide func(found
 
 // endIn does so in one queue.
 func (l *letters) endIn(ctx context.Context, queue string, asked map[string]*provider.Stored, decide func([]*wanted)) error {
-	l.store.mu.Lock()
-	turn := l.store.turns[queue]
-	if turn == nil {
-		turn = make(chan struct{}, 1)
-		l.store.turns[queue] = turn
+	back, err := l.store.ending.take(ctx, queue)
+	if err != nil {
+		return err
 	}
-	l.store.mu.Unlock()
-	select {
-	case turn <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-turn }()
-
+	defer back()
 	there := make(map[string]int64)
 	found := make(map[string]*wanted)
 	end, err := l.each(ctx, queue, func(r *received) {

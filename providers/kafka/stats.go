@@ -104,18 +104,15 @@ func (s *stats) oldest(ctx context.Context, queue string, all []standing) (age p
 	return age, nil
 }
 
-// dead counts the dead letters. It reads all of them.
+// dead counts the dead letters.
 func (s *stats) dead(ctx context.Context, queue string, q *provider.QueueStats) error {
-	places, err := (&letters{s.store}).find(ctx, queue, func(*provider.DeadLetter) bool { return true })
+	n, oldest, err := s.store.census.count(ctx, queue)
 	if err != nil {
 		return err
 	}
-	q.Dead, q.OldestDead = provider.Measured(int64(len(places))), provider.Measured[time.Duration](0)
-	for _, one := range places {
-		age := time.Since(time.Unix(0, one.at))
-		if oldest, _ := q.OldestDead.Get(); age > oldest {
-			q.OldestDead = provider.Measured(age)
-		}
+	q.Dead, q.OldestDead = provider.Measured(n), provider.Measured[time.Duration](0)
+	if n > 0 {
+		q.OldestDead = provider.Measured(max(0, time.Since(oldest)))
 	}
 	return nil
 }
