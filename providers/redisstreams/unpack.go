@@ -56,7 +56,8 @@ type oddEntry struct {
 }
 
 // record is what an entry has: a job's record or, if it is not one of ours, all of it,
-// to read.
+// to read. The bytes may be the answer's own, which the next one replaces: a job that is
+// made of them keeps none.
 type record struct {
 	bytes []byte
 	ours  bool
