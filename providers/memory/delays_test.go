@@ -287,6 +287,24 @@ func TestWhatAStoppedPromoterDidNotPublishIsForOthersAtOnce(t *testing.T) {
 	})
 }
 
+func TestWhatWaitedBehindAStoppedPromotersJobIsForOthersAtOnce(t *testing.T) {
+	simulated(t, func(d *desk) {
+		delays, _ := d.p.Lend("a")
+		for _, id := range []string{"a", "b"} {
+			delays.Hold(d.Context(), []provider.Job{d.job("q", named(id), keyed("k"))})
+		}
+		stop := d.promote(delays, func(ctx context.Context, jobs []provider.Job) []provider.Stored {
+			<-ctx.Done()
+			return stored(jobs, provider.OutcomeStored)
+		})
+		var p pub
+		d.promote(delays, p.publish)
+		_ = stop()
+		synctest.Wait()
+		is(d.T, "published", fmt.Sprint(p.seen()), "[b]")
+	})
+}
+
 func TestALateAnswerOfAPromoterIsOnlyAboutItsOwnReservation(t *testing.T) {
 	for _, outcome := range []provider.Outcome{provider.OutcomeStored, provider.OutcomeRefused} {
 		t.Run(outcome.String(), func(t *testing.T) {

@@ -93,6 +93,7 @@ func (p *promoter) leave() {
 	c := p.delays.scope
 	c.publishing--
 	c.promoters = slices.DeleteFunc(c.promoters, func(s *sleeper) bool { return s == &p.sleeper })
+	c.rouseFor(time.Now()) // what it gave back is for the others
 	if c.publishing > 0 || p.delays.facts.Lent {
 		return
 	}

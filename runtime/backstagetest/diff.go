@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 	"github.com/google/go-cmp/cmp"
 	"google.golang.org/protobuf/proto"
 	"google.golang.org/protobuf/testing/protocmp"

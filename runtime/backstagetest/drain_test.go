@@ -11,7 +11,7 @@ import (
 
 	ordersv1 "github.com/backstage-go/backstage/golden/shop/orders/v1"
 	"github.com/backstage-go/backstage/golden/shop/orders/v1/ordertasks"
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 	"github.com/backstage-go/backstage/runtime/backstagetest"
 )
 

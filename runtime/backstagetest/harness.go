@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/backstage-go/backstage/providers/memory"
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 

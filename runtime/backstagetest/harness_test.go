@@ -9,7 +9,7 @@ import (
 
 	ordersv1 "github.com/backstage-go/backstage/golden/shop/orders/v1"
 	"github.com/backstage-go/backstage/golden/shop/orders/v1/ordertasks"
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 	"github.com/backstage-go/backstage/runtime/backstagetest"
 	"github.com/backstage-go/backstage/runtime/provider"
 	"google.golang.org/protobuf/types/known/emptypb"

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 

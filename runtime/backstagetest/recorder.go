@@ -5,7 +5,7 @@ import (
 	"errors"
 	"sync"
 
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 	"google.golang.org/protobuf/proto"
 )
 
@@ -21,8 +21,6 @@ type Recorder struct {
 // Enqueue records the jobs and answers that they are stored, or what Answer says.
 // As with a client, one invalid job of a batch refuses all of it.
 func (r *Recorder) Enqueue(_ context.Context, jobs ...backstage.Job) ([]backstage.Receipt, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
 	receipts := make([]backstage.Receipt, len(jobs))
 	errs := make([]error, len(jobs))
 	answer := r.receipt
@@ -35,10 +33,16 @@ func (r *Recorder) Enqueue(_ context.Context, jobs ...backstage.Job) ([]backstag
 		receipts[i] = answer(job)
 		errs[i] = receipts[i].Err
 		if errs[i] == nil {
-			r.jobs = append(r.jobs, job)
+			r.record(job)
 		}
 	}
 	return receipts, errors.Join(errs...)
+}
+
+func (r *Recorder) record(job backstage.Job) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.jobs = append(r.jobs, job)
 }
 
 // Check finds nothing missing.
@@ -70,10 +74,13 @@ func (r *Recorder) Reset() {
 }
 
 func (r *Recorder) receipt(job backstage.Job) backstage.Receipt {
-	if r.answer == nil {
+	r.mu.Lock()
+	answer := r.answer
+	r.mu.Unlock()
+	if answer == nil {
 		return backstage.Receipt{ID: job.ID(), Outcome: backstage.Stored}
 	}
-	receipt, err := r.answer(job)
+	receipt, err := answer(job) // which may look at what was recorded
 	if err != nil {
 		return failed(job, err)
 	}

@@ -7,8 +7,9 @@ import (
 
 	ordersv1 "github.com/backstage-go/backstage/golden/shop/orders/v1"
 	"github.com/backstage-go/backstage/golden/shop/orders/v1/ordertasks"
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 	"github.com/backstage-go/backstage/runtime/backstagetest"
+	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
 func TestARecorderRefusesABatchAsAClientDoes(t *testing.T) {
@@ -44,5 +45,22 @@ func TestARecorderCanSayThatAnOutcomeIsUnknown(t *testing.T) {
 	var failed *backstage.EnqueueError
 	if !errors.As(err, &failed) || failed.Outcome != backstage.Unknown || receipt.Outcome != backstage.Unknown || receipt.ID != job.ID() {
 		t.Errorf("receipt %+v, err %v; want an unknown outcome with the id to try again with", receipt, err)
+	}
+}
+
+// TestAnAnswerMayLookAtWhatWasRecorded is how a test says that the second of two jobs is a
+// duplicate.
+func TestAnAnswerMayLookAtWhatWasRecorded(t *testing.T) {
+	t.Parallel()
+	var recorder backstagetest.Recorder
+	recorder.Answer(func(job backstage.Job) (backstage.Receipt, error) {
+		return backstage.Receipt{ID: job.ID(), Outcome: backstage.Stored, Duplicate: len(recorder.Jobs()) > 0}, nil
+	})
+	task := backstage.Task[*wrapperspb.StringValue]{Name: "a"}
+	for i, want := range []bool{false, true} {
+		receipts, err := recorder.Enqueue(t.Context(), backstage.NewJob(task, wrapperspb.String("x")))
+		if err != nil || receipts[0].Duplicate != want {
+			t.Errorf("job %d: duplicate %v, %v; want %v", i, receipts[0].Duplicate, err, want)
+		}
 	}
 }
