@@ -13,7 +13,8 @@ import (
 // Backup writes a copy of the file at path to a new file, while any number of
 // processes work on it: one moment of it, whole and compact. The file at to must
 // not exist, and does not until the copy is whole: it is made in a folder beside it,
-// which is removed again. See the package's documentation for what runs again after
+// which is removed again. (Where a file cannot have two names, an empty file stands for
+// it in the last moment, and stays if the process dies then.) See the package's documentation for what runs again after
 // a copy is put in place.
 //
 // It reads the file as one long transaction, for which the write-ahead log has to
@@ -71,6 +72,7 @@ func place(made, to string) error {
 	}
 	_ = mine.Close()
 	if err := os.Rename(made, to); err != nil {
+		_ = os.Remove(to) // it is ours, and empty
 		return fmt.Errorf("embedded file: %w", err)
 	}
 	return nil

@@ -62,21 +62,22 @@ func (b *batch) join(late *batch) {
 	b.receptions = append(b.receptions, late.receptions...)
 }
 
-// apply does everything in a transaction but for the receptions, in the order in which
-// it helps: what ends jobs makes room for what brings them.
+// apply does everything in a transaction but for what start does. What ends jobs makes
+// room for what brings them, and so comes first.
 func (b *batch) apply(t *transaction) {
 	t.settle(b.settlements)
 	for _, e := range b.errands {
 		e.own = e.run(t)
 	}
 	t.extend(b.extensions)
+}
+
+// start takes in what clients bring, writes it, and hands it out. Clients come in their
+// order, those that waited for room first.
+func (b *batch) start(t *transaction) {
 	for _, p := range b.publications {
 		p.stage(t)
 	}
-}
-
-// start writes what a transaction brings, and hands it out.
-func (b *batch) start(t *transaction) {
 	t.incoming.flush()
 	if b.promotes(t.w.store) {
 		t.promote(scopeOwn)

@@ -44,9 +44,23 @@ func (t *transaction) claimFor(id string, d provider.Dedupe) (provider.Holder, b
 // pendingFor reports whether another id has claimed the job's key without having
 // confirmed it.
 func (t *transaction) pendingFor(e *entry) bool {
-	var holder provider.Holder
-	found := t.row(sqlHolder, []any{scopeOwn, e.dedupe.Key, t.now}, &holder.Owner, &holder.Confirmed)
-	return found && holder.Owner != e.id && !holder.Confirmed
+	holder, found := t.otherHolder(e)
+	return found && !holder.Confirmed
+}
+
+// duplicate reports whether another id holds the job's key.
+func (t *transaction) duplicate(e *entry) bool {
+	holder, found := t.otherHolder(e)
+	return found && holder.Confirmed
+}
+
+// otherHolder returns who else holds the job's key.
+func (t *transaction) otherHolder(e *entry) (holder provider.Holder, found bool) {
+	if e.dedupe.Key == "" {
+		return holder, false
+	}
+	found = t.row(sqlHolder, []any{scopeOwn, e.dedupe.Key, t.now}, &holder.Owner, &holder.Confirmed)
+	return holder, found && holder.Owner != e.id
 }
 
 // free gives a key back, if the owner has it.

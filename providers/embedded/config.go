@@ -96,4 +96,6 @@ type internals struct {
 	params   string             // more parameters of the file's URI
 	polling  bool               // wake up as systems without inotify do
 	noWaker  error              // why processes cannot wake each other
+
+	lookEvery time.Duration // how often a receiver that waits looks by itself, in place of takeoverEvery
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"database/sql"
 	"fmt"
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -116,10 +117,10 @@ func conditions(filter provider.DeadFilter, page string) (string, []any, error) 
 		add("d.id = ?", filter.JobID)
 	}
 	if !filter.Since.IsZero() {
-		add("d.at >= ?", filter.Since.UnixNano())
+		add("d.at >= ?", nanoseconds(filter.Since))
 	}
 	if !filter.Until.IsZero() {
-		add("d.at < ?", filter.Until.UnixNano())
+		add("d.at < ?", nanoseconds(filter.Until))
 	}
 	if page != "" {
 		n, err := strconv.ParseInt(page, 10, 64)
@@ -129,6 +130,18 @@ func conditions(filter provider.DeadFilter, page string) (string, []any, error) 
 		add("d.n < ?", n)
 	}
 	return strings.Join(where, " and "), args, nil
+}
+
+// nanoseconds is a time as letters have it. One that is too far away for that becomes
+// the farthest.
+func nanoseconds(t time.Time) int64 {
+	switch {
+	case t.Before(time.Unix(0, math.MinInt64)):
+		return math.MinInt64
+	case t.After(time.Unix(0, math.MaxInt64)):
+		return math.MaxInt64
+	}
+	return t.UnixNano()
 }
 
 // scanLetter reads one dead letter.

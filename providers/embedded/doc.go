@@ -28,9 +28,10 @@
 // Health ("another process has held its write lock for 3s, stopped or stuck"), and
 // wait; calls whose context ends meanwhile are refused, and nothing of them is
 // stored; handlers run on until a lease has passed unconfirmed, and what they did is
-// settled when the file is free; Open fails after Config.OpenWait. Looking (Stats, Dead) goes on. What to do: find the process
-// (lsof on the -lock file lists all who have it open; ps shows a stopped one in
-// state T) and let it continue (SIGCONT) or kill it. Killing it harms nothing.
+// settled when the file is free; Open fails after Config.OpenWait. Looking (Stats,
+// Dead) goes on. What to do: find the process (lsof on the -lock file lists all who have
+// it open; ps shows a stopped one in state T) and let it continue (SIGCONT) or kill it.
+// Killing it harms nothing.
 //
 // The file must be on a local disk: network file systems have neither the locks
 // nor the shared memory. Never open the file in the same process by other means

@@ -31,7 +31,11 @@ type Error struct {
 
 // Error returns all of it in one line.
 func (e *Error) Error() string {
-	return fmt.Sprintf("embedded file %s: %s (%v); %s", e.Path, e.Problem, e.Err, e.Remedy)
+	said := ""
+	if e.Err != nil {
+		said = " (" + e.Err.Error() + ")"
+	}
+	return fmt.Sprintf("embedded file %s: %s%s; %s", e.Path, e.Problem, said, e.Remedy)
 }
 
 // Unwrap returns the driver's error.

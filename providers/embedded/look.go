@@ -1,6 +1,7 @@
 package embedded
 
 import (
+	"cmp"
 	"context"
 	"time"
 )
@@ -23,7 +24,7 @@ func (w *writer) nextLook() time.Duration {
 	}
 	waiting := w.store.promoters.any()
 	if len(w.standby.receptions) > 0 {
-		next, waiting = min(next, takeoverEvery), true
+		next, waiting = min(next, cmp.Or(w.store.in.lookEvery, takeoverEvery)), true
 	}
 	if len(w.standby.publications) > 0 {
 		next, waiting = min(next, retryEvery), true

@@ -159,7 +159,7 @@ func waitingKey(e *entry, wait error) int64 {
 
 // admit stores one job, or says whose key keeps it out, or why it must wait.
 func (p *publication) admit(t *transaction, e *entry) (outcome provider.Outcome, holder string, wait error) {
-	if p.bounded && !t.room(e.q) {
+	if p.bounded && !t.room(e.q) && !(p.claims && t.duplicate(e)) {
 		return provider.OutcomeUnknown, "", provider.ErrQueueFull
 	}
 	if p.claims && e.dedupe.Key != "" {

@@ -147,3 +147,52 @@ func TestSettlementsOfOneTransaction(t *testing.T) {
 		})
 	}
 }
+
+// TestWhoWaitsForRoomIsNotOvertaken has room come while a transaction is under way, and
+// with it somebody else who wants it.
+func TestWhoWaitsForRoomIsNotOvertaken(t *testing.T) {
+	t.Parallel()
+	var armed atomic.Bool
+	hold, entered := make(chan struct{}), make(chan struct{}, 1)
+	hook := holdAt("begun", hold, entered)
+	s := openAt(t, filepath.Join(t.TempDir(), "jobs.db"), Config{Bounds: map[string]int{"q": 1}}, internals{hook: func(point string) {
+		if armed.Load() {
+			hook(point)
+		}
+	}})
+	publish(t, s, job("a"))
+	sub := subscribe(t, s)
+	a := mustReceive(t, sub, 1)[0]
+	stored := make(chan string, 2)
+	send := func(id string) {
+		if r := s.Publish(t.Context(), []provider.Job{job(id)}, provider.PublishOptions{})[0]; r.Err == nil {
+			stored <- id
+		}
+	}
+	armed.Store(true)
+	go send("first")
+	<-entered // it is in a transaction, and finds no room
+	go func() { _ = a.Ack(t.Context(), nil) }()
+	go send("second")
+	waitFor(t, "both to wait", func() bool {
+		s.writer.mu.Lock()
+		defer s.writer.mu.Unlock()
+		return len(s.writer.waiting) == 2
+	})
+	close(hold)
+	if id := <-stored; id != "first" {
+		t.Errorf("%s has the room; want first, which waited longer", id)
+	}
+	ack(t, mustReceive(t, sub, 1)...)
+	<-stored
+}
+
+// TestADuplicateNeedsNoRoom answers at once in a queue that is full.
+func TestADuplicateNeedsNoRoom(t *testing.T) {
+	t.Parallel()
+	s := openNew(t, Config{Bounds: map[string]int{"q": 1}})
+	publish(t, s, job("a", deduped("key", time.Hour)))
+	if r := s.Publish(t.Context(), []provider.Job{job("b", deduped("key", time.Hour))}, provider.PublishOptions{})[0]; r.Outcome != provider.OutcomeDuplicate || r.Holder != "a" {
+		t.Errorf("a duplicate for a full queue: %+v; want that a holds its key", r)
+	}
+}

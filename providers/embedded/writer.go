@@ -142,7 +142,8 @@ func (w *writer) busy() bool {
 // that just got its answer may bring more, for which another sync would be due.
 const yields = 3
 
-// mostPieces bounds a transaction, so that nobody waits long for its end.
+// mostPieces bounds what a transaction takes at once, so that nobody waits long for its
+// end.
 const mostPieces = 2048
 
 // collect takes what waits, and what stands by.
@@ -187,8 +188,8 @@ func (w *writer) process(b *batch) {
 }
 
 // attempt does a batch in one transaction. If it is open to others, what has come while
-// it was written joins it, before receivers get what there is: those who have just been
-// answered prepare their next calls beside the writer, and share this sync.
+// it was written joins it, before clients' jobs and receivers have their turn: those who
+// have just been answered prepare their next calls beside the writer, and share this sync.
 func (w *writer) attempt(b *batch, open bool) (*transaction, error) {
 	if err := w.store.inPlace(); err != nil {
 		return nil, err
