@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"math/rand/v2"
 	"time"
 )
@@ -18,8 +19,8 @@ type Backoff struct {
 }
 
 func (b Backoff) orDefault() Backoff {
-	b.Base = first(b.Base, DefaultBackoffBase)
-	b.Cap = max(first(b.Cap, DefaultBackoffCap), b.Base)
+	b.Base = cmp.Or(b.Base, DefaultBackoffBase)
+	b.Cap = max(cmp.Or(b.Cap, DefaultBackoffCap), b.Base)
 	return b
 }
 
@@ -47,7 +48,7 @@ func (b Backoff) Schedule(maxAttempts int) []time.Duration {
 
 // wait draws the wait before retry n.
 func (b Backoff) wait(n int) time.Duration {
-	ceiling := b.Ceiling(n)
+	ceiling := min(b.Ceiling(n), maxDelay)
 	if b = b.orDefault(); b.Base == b.Cap {
 		return ceiling
 	}

@@ -1,8 +1,11 @@
 package backstage
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"fmt"
+	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -51,29 +54,39 @@ func (b broker) ack(ctx context.Context, d provider.Delivery, next []provider.Jo
 	if len(own) == 0 {
 		err = lostAfter(err)
 	}
-	if err == nil && d.Job().Dedupe.UntilDone {
+	if onRecord(err) && d.Job().Dedupe.UntilDone {
 		b.endClaim(ctx, d.Job())
 	}
 	return err
 }
 
+// onRecord reports whether a settlement is on record: by this try, or by an earlier one
+// whose answer got lost.
+func onRecord(err error) bool { return err == nil || errors.Is(err, provider.ErrSettled) }
+
 // retry gives a job another run. Once a lender has its copy, it notes it in
 // carried, as ack does.
-func (b broker) retry(ctx context.Context, d provider.Delivery, again provider.Again, carried carried) error {
+func (b broker) retry(ctx context.Context, d provider.Delivery, again provider.Again, maxAge time.Duration, carried carried) error {
 	again.After = min(again.After, b.longest()) // early is better than never
 	if b.retriesAlone(d.Job(), again) {
 		return d.Retry(ctx, again)
 	}
+	var due time.Time
 	if !carried[d.Job().ID] {
+		due = time.Now().Add(again.After)
 		held := b.Delays.Hold(ctx, []provider.Job{d.Job().After(again)})
 		if held[0].Outcome != Stored {
-			return fmt.Errorf("hold for another run: %w", first(held[0].Err, errNoReason))
+			return fmt.Errorf("hold for another run: %w", cmp.Or(held[0].Err, errNoReason))
 		}
 		carried[d.Job().ID] = true
 	}
 	err := d.Ack(ctx, nil)
-	if err == nil {
-		b.refreshed(ctx, d.Job(), d.Job().Overrides.MaxAge) // the provider's own claim ended with the ack
+	if err == nil && !b.claimsLent() {
+		// The provider's own claim ended with the ack. Once the copy is due it may have run
+		// to its end, and nobody would free what is taken then; it takes its claim itself.
+		within, cancel := context.WithDeadline(ctx, due)
+		b.refreshed(within, d.Job(), maxAge, again.After)
+		cancel()
 	}
 	return lostAfter(err)
 }
@@ -81,7 +94,7 @@ func (b broker) retry(ctx context.Context, d provider.Delivery, again provider.A
 // deadLetter gives a job up, and with it its claim, however long that was to hold.
 func (b broker) deadLetter(ctx context.Context, d provider.Delivery, f provider.Failure) error {
 	err := d.DeadLetter(ctx, f)
-	if err == nil {
+	if onRecord(err) {
 		b.endClaim(ctx, d.Job())
 	}
 	return err
@@ -111,7 +124,7 @@ func (b broker) replay(ctx context.Context, letter provider.DeadLetter) provider
 	replay := func([]provider.Job) []provider.Stored {
 		stored, err := b.Dead.Replay(ctx, letter.Address)
 		if err != nil || len(stored) != 1 {
-			return []provider.Stored{{ID: letter.Job.ID, Outcome: Unknown, Err: first(err, errNoReason)}}
+			return []provider.Stored{{ID: letter.Job.ID, Outcome: Unknown, Err: cmp.Or(err, errNoReason)}}
 		}
 		return stored
 	}

@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -47,7 +48,7 @@ func (b broker) longest() time.Duration {
 	if b.Delays == nil {
 		return maxDelay
 	}
-	return first(b.Delays.Facts().Longest, maxDelay)
+	return cmp.Or(b.Delays.Facts().Longest, maxDelay)
 }
 
 func (b broker) lendRemedy() string {

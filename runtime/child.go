@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/base32"
 	"encoding/binary"
@@ -43,7 +44,7 @@ func (s *shift) children(e *execution) ([]provider.Job, error) {
 		} else {
 			equal[job.ID] = 1
 		}
-		job.Parent, job.Root = e.job.ID, first(e.job.Root, e.job.ID)
+		job.Parent, job.Root = e.job.ID, cmp.Or(e.job.Root, e.job.ID)
 		job.Correlation, job.Trace = e.job.Correlation, e.job.Trace
 		job.Actor, job.Tenant = e.job.Actor, e.job.Tenant
 	}

@@ -1,8 +1,9 @@
 package backstage
 
 import (
+	"cmp"
 	"context"
-	"errors"
+	"fmt"
 	"maps"
 	"slices"
 	"sync"
@@ -38,11 +39,12 @@ func (b broker) claimed(ctx context.Context, jobs []provider.Job, put func([]pro
 	}
 	for len(waiting) > 0 {
 		ready, pending, fresh := b.claimRound(ctx, jobs, waiting, stored)
+		ready, pending = b.inOrder(ctx, jobs, ready, pending, fresh)
 		stop := b.keepPending(ctx, fresh)
 		b.putRound(ctx, jobs, ready, fresh, stored, put)
 		stop()
 		if len(pending) == len(waiting) && !sleep(ctx, pendingPoll) {
-			refuse(jobs, pending, stored, errors.Join(ErrDedupePending, context.Cause(ctx)))
+			refuse(jobs, pending, stored, fmt.Errorf("%w: %w", ErrDedupePending, context.Cause(ctx)))
 			break
 		}
 		waiting = pending
@@ -95,6 +97,34 @@ func (b broker) claimRound(ctx context.Context, jobs []provider.Job, waiting []i
 		}
 	}
 	return ready, pending, fresh
+}
+
+// inOrder puts jobs back in their order, and lets those wait that have a pending one of
+// their ordering key before them.
+func (b broker) inOrder(ctx context.Context, jobs []provider.Job, ready, pending []int, fresh map[int]provider.Claim) (first, later []int) {
+	firstPending := make(map[orderedLine]int)
+	for _, i := range pending {
+		if line := lineOf(&jobs[i]); line != (orderedLine{}) {
+			if at, known := firstPending[line]; !known || i < at {
+				firstPending[line] = i
+			}
+		}
+	}
+	slices.Sort(ready)
+	for _, i := range ready {
+		at, waits := firstPending[lineOf(&jobs[i])]
+		if !waits || i < at {
+			first = append(first, i)
+			continue
+		}
+		if claim, ours := fresh[i]; ours {
+			_ = b.Claims.Release(ctx, claim.Key, claim.Owner) // it runs out otherwise
+			delete(fresh, i)
+		}
+		pending = append(pending, i)
+	}
+	slices.Sort(pending)
+	return first, pending
 }
 
 // keepPending refreshes claims while their jobs are being stored, which takes as
@@ -163,11 +193,11 @@ func (b broker) endClaim(ctx context.Context, j *provider.Job) {
 }
 
 // refreshed keeps the claim of a job that holds until done while it runs, and
-// while a lender holds it.
-func (b broker) refreshed(ctx context.Context, j *provider.Job, maxAge time.Duration) {
-	if j.Dedupe.UntilDone && b.Claims != nil && (b.claimsLent() || b.delaysLent()) {
+// while a lender holds it for a delay.
+func (b broker) refreshed(ctx context.Context, j *provider.Job, maxAge, delay time.Duration) {
+	if ctx.Err() == nil && j.Dedupe.UntilDone && b.Claims != nil && (b.claimsLent() || b.delaysLent()) {
 		_, _ = b.Claims.Claim(ctx, []provider.Claim{{Key: j.Dedupe.Key, Owner: j.ID, Confirmed: true,
-			For: claimTTL(j.Dedupe, maxAge, 0)}})
+			For: claimTTL(j.Dedupe, maxAge, delay)}})
 	}
 }
 
@@ -180,7 +210,7 @@ func refuse(jobs []provider.Job, at []int, stored []provider.Stored, err error) 
 // claimTTL is how long a confirmed claim holds.
 func claimTTL(d provider.Dedupe, maxAge, delay time.Duration) time.Duration {
 	if d.UntilDone {
-		return 2*min(first(maxAge, DefaultMaxAge), maxDelay/2) + delay // no sum of these overflows
+		return 2*min(cmp.Or(maxAge, DefaultMaxAge), maxDelay/2) + delay // no sum of these overflows
 	}
 	return d.For
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/backstage-go/backstage/providers/memory"
@@ -156,3 +157,111 @@ func TestHealthTellsOfAPromoterThatEndsByItself(t *testing.T) {
 type endingDelays struct{ provider.Delays }
 
 func (endingDelays) Promote(context.Context, provider.Publish) error { return nil }
+
+// wantFree wants a key to be free a good while after its job ended.
+func wantFree(r *rig, j backstage.Job) {
+	r.Helper()
+	pass(time.Hour)
+	if got := r.enqueue(j); got.Duplicate {
+		r.Errorf("an hour after its end the key is still held by %s", got.ID)
+	}
+}
+
+// TestAnAckWhoseAnswerIsLostFreesTheClaim: the next try is told that it is settled, or
+// lost, and nobody else would free it.
+func TestAnAckWhoseAnswerIsLostFreesTheClaim(t *testing.T) {
+	for name, second := range map[string]error{"settled": nil, "lost": &provider.LostError{Stored: provider.OutcomeUnknown}} {
+		t.Run(name, func(t *testing.T) {
+			inRounds(t, func(r *rig) {
+				var acks counter
+				r.hooks.settle = func(_ string, _ provider.Delivery, do func() error) error {
+					switch n := acks.add(); {
+					case n == 1:
+						_ = do()
+						return errors.New("the answer got lost")
+					case n == 2 && second != nil:
+						return second
+					}
+					return do()
+				}
+				a := task("a", untilDone)
+				r.start(backstage.WorkerConfig{}, handle("a", nothing))
+				r.enqueue(job(a, "x"))
+				wantFree(r, job(a, "x"))
+			})
+		})
+	}
+}
+
+// TestARetryThatEndsBeforeItsSourceIsAcknowledged: the copy of a retry runs to its end
+// while the answer to the ack of its source is on its way. Nobody takes the key then.
+func TestARetryThatEndsBeforeItsSourceIsAcknowledged(t *testing.T) {
+	for name, ownClaims := range map[string]bool{"lent claims": false, "own claims": true} {
+		t.Run(name, func(t *testing.T) {
+			inBubble(t, func(r *rig) {
+				lender := r.open(memory.NewStore())
+				other := r.other()
+				for _, p := range []*provider.Provider{r.p, other.p} {
+					own := p.Claims
+					p.Delays, p.Claims = lender.Lend("x")
+					if ownClaims {
+						p.Claims = own
+					}
+				}
+				var acks, runs counter
+				r.hooks.settle = func(verb string, _ provider.Delivery, do func() error) error {
+					err := do()
+					if verb == "ack" && acks.add() == 1 {
+						time.Sleep(2 * time.Second)
+					}
+					return err
+				}
+				got := false
+				r.hooks.receive = func(ctx context.Context, _ []string, _ int, do func() ([]provider.Delivery, error)) ([]provider.Delivery, error) {
+					if got { // the copy is for the other worker
+						<-ctx.Done()
+						return nil, ctx.Err()
+					}
+					list, err := do()
+					got = len(list) > 0
+					return list, err
+				}
+				a := task("a", untilDone)
+				handler := handle("a", func(context.Context, string) error {
+					if runs.add() == 1 {
+						return backstage.RetryAfter(errBoom, time.Second)
+					}
+					return nil
+				})
+				r.start(backstage.WorkerConfig{}, handler)
+				r.enqueue(job(a, "x"))
+				synctest.Wait()
+				other.start(backstage.WorkerConfig{}, handler)
+				wantFree(r, job(a, "x"))
+			})
+		})
+	}
+}
+
+// TestAClaimHoldsThroughALongRetry has a provider whose own claim ends with the ack of
+// the source, and a task that may grow old.
+func TestAClaimHoldsThroughALongRetry(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		const day = 24 * time.Hour
+		claims := r.p.Claims
+		lend(r)
+		r.p.Claims = claims
+		r.start(backstage.WorkerConfig{}, handle("a", func(ctx context.Context, _ string) error {
+			if info, _ := backstage.InfoFrom(ctx); info.Attempt == 1 {
+				return backstage.RetryAfter(errBoom, 30*day)
+			}
+			return nil
+		}, backstage.Policy{MaxAge: 60 * day}))
+		a := task("a", untilDone)
+		first := r.enqueue(job(a, "x"))
+		pass(20 * day)
+		if got := r.enqueue(job(a, "x")); !got.Duplicate || got.ID != first.ID {
+			r.Errorf("while the job waits for its retry: %+v, want a duplicate of %s", got, first.ID)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"log/slog"
@@ -44,7 +45,7 @@ func NewClient(p *provider.Provider, cfg ClientConfig) (*Client, error) {
 	if cfg.PayloadLimit < 0 {
 		return nil, errors.New("new client: PayloadLimit must not be negative")
 	}
-	cfg.PayloadLimit = first(cfg.PayloadLimit, DefaultPayloadLimit)
+	cfg.PayloadLimit = cmp.Or(cfg.PayloadLimit, DefaultPayloadLimit)
 	c := &Client{cfg: cfg, broker: broker{p}}
 	c.cfg.Observer = cfg.Observer.guarded(slog.Default())
 	c.enqueue = c.send
@@ -57,7 +58,8 @@ func NewClient(p *provider.Provider, cfg ClientConfig) (*Client, error) {
 // Enqueue stores jobs, of one task or of several, and returns a receipt for each,
 // in their order. All are checked before any is sent: if one is invalid, none is
 // sent. The error joins the *EnqueueError of each job that was not stored or may
-// not be, what is wrong first, and counts those that were not sent for it. When ctx ends, what is not known to be stored is Refused or Unknown.
+// not be, what is wrong first, and counts those that were not sent for it. When ctx
+// ends, what is not known to be stored is Refused or Unknown.
 func (c *Client) Enqueue(ctx context.Context, jobs ...Job) ([]Receipt, error) {
 	receipts, err := c.enqueue(ctx, jobs)
 	if err == nil && len(receipts) != len(jobs) {
@@ -138,7 +140,7 @@ func refused(jobs []Job, invalid []error) ([]Receipt, error) {
 	batch := make([]provider.Job, len(jobs))
 	for i, job := range jobs {
 		batch[i] = job.get().job
-		stored[i] = provider.Stored{ID: job.ID(), Outcome: Refused, Err: first(invalid[i], errOther)}
+		stored[i] = provider.Stored{ID: job.ID(), Outcome: Refused, Err: cmp.Or(invalid[i], errOther)}
 	}
 	return receiptsOf(batch, stored)
 }
@@ -170,7 +172,7 @@ func receiptsOf(jobs []provider.Job, stored []provider.Stored, addresses ...stri
 		case Duplicate:
 			r.ID, r.Duplicate = s.Holder, true
 		default:
-			why := &EnqueueError{ID: jobs[i].ID, Task: jobs[i].Task, Outcome: s.Outcome, Err: first(s.Err, errNoReason)}
+			why := &EnqueueError{ID: jobs[i].ID, Task: jobs[i].Task, Outcome: s.Outcome, Err: cmp.Or(s.Err, errNoReason)}
 			if len(addresses) > 0 {
 				why.Address = addresses[i]
 			}

@@ -305,3 +305,22 @@ func TestWithCopies(t *testing.T) {
 		t.Error("the zero Job: want empty answers and an error")
 	}
 }
+
+// TestOneIDOfTwoTasks holds two jobs: an order's id is an ordinary one for each of its
+// tasks.
+func TestOneIDOfTwoTasks(t *testing.T) {
+	inRounds(t, func(r *rig) {
+		ran := newLedger()
+		note := func(name string) handled {
+			return handle(name, func(context.Context, string) error { ran.write(name); return nil })
+		}
+		r.start(backstage.WorkerConfig{}, note("a"), note("b"))
+		for _, name := range []string{"a", "b"} {
+			r.enqueue(job(task(name), "x", backstage.WithID("order-1"), backstage.In(time.Minute)))
+		}
+		pass(time.Hour)
+		if got := slices.Sorted(slices.Values(ran.read())); !slices.Equal(got, []string{"a", "b"}) {
+			r.Errorf("ran %v, want both", got)
+		}
+	})
+}

@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 )
@@ -24,8 +25,8 @@ var errNoReceipt = errors.New("there is not one receipt for each job: an interce
 func Enqueue(ctx context.Context, e Enqueuer, job Job) (Receipt, error) {
 	receipts, err := e.Enqueue(ctx, job)
 	if len(receipts) != 1 {
-		err = first(err, errNoReceipt)
+		err = cmp.Or(err, errNoReceipt)
 		return Receipt{ID: job.ID(), Outcome: Unknown, Err: err}, err
 	}
-	return receipts[0], first(receipts[0].Err, err)
+	return receipts[0], cmp.Or(receipts[0].Err, err)
 }

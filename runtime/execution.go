@@ -179,7 +179,7 @@ func (s *shift) refreshClaim(e *execution) {
 	}
 	ctx, cancel := context.WithTimeout(s.settling, s.cfg.Lease/3)
 	defer cancel()
-	s.broker.refreshed(ctx, e.job, e.policy.MaxAge)
+	s.broker.refreshed(ctx, e.job, e.policy.MaxAge, 0)
 }
 
 func neverRan(c provider.Counters) bool { return c.Failures+c.Snoozes+c.Crashes == 0 }

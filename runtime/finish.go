@@ -82,6 +82,7 @@ func (s *shift) apply(e *execution, st settlement) error {
 	}()
 	for ; ; tries++ {
 		if e.isLost.Load() {
+			s.endedEarlier(e, st, tries)
 			return &provider.LostError{Stored: s.carriedBy(e, st, tries > 0)}
 		}
 		err := s.send(e, st)
@@ -90,21 +91,28 @@ func (s *shift) apply(e *execution, st settlement) error {
 			return nil
 		case errors.Is(err, ErrLeaseLost):
 			s.lose(e)
-			return err
-		case errors.Is(err, provider.ErrClosed):
+			s.endedEarlier(e, st, tries)
 			return err
 		}
 		s.settlementFailed(e, st.verb.settlement(), err)
-		if !sleep(s.settling, growing(20*time.Millisecond, 2*time.Second, tries)) {
+		if errors.Is(err, provider.ErrClosed) || !sleep(s.settling, growing(20*time.Millisecond, 2*time.Second, tries)) {
 			return err
 		}
+	}
+}
+
+// endedEarlier frees the claim of a job that is no longer ours, perhaps because an
+// earlier try ended it whose answer got lost: nobody else would.
+func (s *shift) endedEarlier(e *execution, st settlement, tries int32) {
+	if tries > 0 && (st.verb == verbDead || st.verb == verbAck && e.job.Dedupe.UntilDone) {
+		s.broker.endClaim(s.settlingSoon(), e.job)
 	}
 }
 
 // settlementFailed tells of a try that failed.
 func (s *shift) settlementFailed(e *execution, what Settlement, err error) {
 	s.observe(SettlementFailed{Job: s.info(e), Settlement: what, Err: err})
-	s.cfg.Logger.Warn("a settlement failed, trying again while the lease holds",
+	s.cfg.Logger.Warn("a settlement failed; it is tried again while the lease holds and the worker runs",
 		"job", e.job.ID, "task", e.job.Task, "settlement", what, "error", err)
 	s.trouble("settle job "+e.job.ID, err)
 }
@@ -135,7 +143,7 @@ func (s *shift) send(e *execution, st settlement) error {
 	case verbAck:
 		return s.broker.ack(ctx, e.delivery, st.next, e.carried)
 	case verbRetry:
-		return s.broker.retry(ctx, e.delivery, *st.again, e.carried)
+		return s.broker.retry(ctx, e.delivery, *st.again, e.policy.MaxAge, e.carried)
 	case verbDead:
 		return s.broker.deadLetter(ctx, e.delivery, *st.failure)
 	default:

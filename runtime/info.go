@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -72,7 +73,7 @@ func infoOf(job *provider.Job, worker string, maxAttempts int) Info {
 		Replays:     int(job.Counters.Replays),
 		Enqueued:    job.Enqueued,
 		FirstDue:    job.FirstDue,
-		Root:        first(job.Root, job.ID),
+		Root:        cmp.Or(job.Root, job.ID),
 		Parent:      job.Parent,
 		Edge:        job.Edge,
 		OrderingKey: job.OrderingKey,

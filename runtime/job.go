@@ -49,7 +49,7 @@ func newMaking[M proto.Message](task Task[M], in M) *making {
 	m := &making{
 		job: provider.Job{
 			Task:    task.Name,
-			Queue:   first(task.Queue, DefaultQueue),
+			Queue:   cmp.Or(task.Queue, DefaultQueue),
 			Expires: task.Expires,
 		},
 		message: in.ProtoReflect().Type(),
@@ -125,7 +125,7 @@ func (m *making) stamped(job *provider.Job, now time.Time) {
 
 // String names the job in logs, by its task and its id: never by its payload.
 func (j Job) String() string {
-	return first(jobName(j.Task(), j.ID()), "zero job")
+	return cmp.Or(jobName(j.Task(), j.ID()), "zero job")
 }
 
 // ID returns the job's id.

@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -19,7 +20,7 @@ func (b broker) storeLent(ctx context.Context, j *provider.Job, lent []provider.
 	var failed []error
 	for i, one := range b.put(ctx, left, provider.PublishOptions{Accepted: true}) {
 		if one.Outcome == Refused || one.Outcome == Unknown {
-			failed = append(failed, fmt.Errorf("next job %s: %w", left[i].ID, first(one.Err, errNoReason)))
+			failed = append(failed, fmt.Errorf("next job %s: %w", left[i].ID, cmp.Or(one.Err, errNoReason)))
 			continue
 		}
 		carried[left[i].ID] = true
@@ -34,8 +35,8 @@ func (b broker) makeWay(ctx context.Context, j *provider.Job, next []provider.Jo
 		return
 	}
 	for i := range next {
-		if j.Dedupe.Key == next[i].Dedupe.Key {
-			b.endClaim(ctx, j)
+		if j.Dedupe.Key == next[i].Dedupe.Key && b.Claims != nil {
+			_ = b.Claims.Release(ctx, j.Dedupe.Key, j.ID) // the next job is merged into this one otherwise
 			return
 		}
 	}
@@ -83,16 +84,35 @@ func (b broker) split(jobs []provider.Job) (own, lent []provider.Job) {
 	return b.splitLent(jobs)
 }
 
-// splitLent is split where something is lent. (Its jobs are large on a stack.)
+// splitLent is split where something is lent. What needs a lender is stored before the
+// others, so that where one job of an ordering key does, all of that key go with it.
+// (Its jobs are large on a stack.)
 func (b broker) splitLent(jobs []provider.Job) (own, lent []provider.Job) {
+	early := make(map[orderedLine]bool)
 	for i := range jobs {
-		if b.claimsHere(&jobs[i]) || jobs[i].Delay > 0 && b.delaysLent() {
+		if b.claimsHere(&jobs[i]) {
+			early[lineOf(&jobs[i])] = true
+		}
+	}
+	delete(early, orderedLine{})
+	for i := range jobs {
+		if b.claimsHere(&jobs[i]) || jobs[i].Delay > 0 && b.delaysLent() || early[lineOf(&jobs[i])] {
 			lent = append(lent, jobs[i])
 		} else {
 			own = append(own, jobs[i])
 		}
 	}
 	return own, lent
+}
+
+// orderedLine is the jobs of an ordering key in a queue; zero: those that have none.
+type orderedLine struct{ queue, key string }
+
+func lineOf(j *provider.Job) orderedLine {
+	if j.OrderingKey == "" {
+		return orderedLine{}
+	}
+	return orderedLine{j.Queue, j.OrderingKey}
 }
 
 // put stores jobs: claims first where they are a step of their own, then delayed

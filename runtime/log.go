@@ -24,10 +24,10 @@ type parkLog struct {
 	silent int       // parks since then
 }
 
-// logRun tells of a run that is not the first to start.
+// logRun tells of a run of a job whose workers have died, in whichever of its runs.
 func (s *shift) logRun(e *execution) {
 	if crashes := e.job.Counters.Crashes; crashes > 0 {
-		s.cfg.Logger.Info("a job runs again: its worker had died", "job", e.job.ID, "task", e.job.Task,
+		s.cfg.Logger.Info("a job runs whose workers died", "job", e.job.ID, "task", e.job.Task,
 			"queue", e.job.Queue, "crashes", crashes)
 	}
 }

@@ -58,7 +58,7 @@ func TestSuspectsThatWaitAreLogged(t *testing.T) {
 		r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error { time.Sleep(5 * time.Second); return nil }))
 		pass(time.Second)
 		r.wantLog("level=WARN", `"a job is parked"`, "task=a", "one at a time")
-		r.wantLog("level=INFO", `"a job runs again: its worker had died"`, "task=a", "queue=default", "crashes=2")
+		r.wantLog("level=INFO", `"a job runs whose workers died"`, "task=a", "queue=default", "crashes=2")
 	})
 }
 

@@ -73,8 +73,9 @@ func Header(key, value string) EdgeOption {
 
 // WithID gives a job its id, in place of a random one. It is what to try again
 // with after an unknown outcome. It is not a dedupe key: two jobs enqueued with
-// one id may both run. It is at most 200 bytes of text that can be printed, without
-// spaces.
+// one id may both run. One that is held for later and never started is replaced by
+// another of the same id and task, where held jobs can be found by their id. An id is at
+// most 200 bytes of text that can be printed, without spaces.
 func WithID(id string) EnqueueOption {
 	return enqueueOption(func(m *making) error {
 		if err := checkID("WithID", id); err != nil {

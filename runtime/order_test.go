@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/backstage-go/backstage/providers/memory"
 	backstage "github.com/backstage-go/backstage/runtime"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -112,5 +113,45 @@ func TestJobsWhoseKeyIsEmptyAreInOrderToo(t *testing.T) {
 	}
 	if key := job(task("a"), "").OrderingKey(); key != "" {
 		t.Errorf("a task without ordering key has %q", key)
+	}
+}
+
+// TestOrderThroughLentClaims keeps the order of a key where some of its jobs need a claim
+// of a lender first, and others do not.
+func TestOrderThroughLentClaims(t *testing.T) {
+	ordered := func(t *backstage.Task[*text]) { t.OrderingKey = func(*text) (string, error) { return "k", nil } }
+	claimed, plain := task("a", ordered, window(time.Hour)), task("b", ordered)
+	for name, send := range map[string]func(r *rig){
+		"behind a pending claim": func(r *rig) {
+			if _, err := r.p.Claims.Claim(r.Context(), []provider.Claim{{Key: "a:1", Owner: "other", For: 2 * time.Second}}); err != nil {
+				r.Fatal(err)
+			}
+			if _, err := r.client.Enqueue(r.Context(), job(claimed, "1"), job(plain, "2"), job(claimed, "3")); err != nil {
+				r.Fatal(err)
+			}
+		},
+		"of one call": func(r *rig) {
+			if _, err := r.client.Enqueue(r.Context(), job(claimed, "1"), job(plain, "2"), job(claimed, "3")); err != nil {
+				r.Fatal(err)
+			}
+		},
+		"of next jobs": func(r *rig) { r.enqueue(job(task("p"), "")) },
+	} {
+		inBubbleSub(t, name, func(r *rig) {
+			_, r.p.Claims = r.open(memory.NewStore()).Lend("rig")
+			ran := newLedger()
+			note := func(_ context.Context, in string) error { ran.write(in); return nil }
+			r.start(backstage.WorkerConfig{}, handle("a", note), handle("b", note), chain("p", func(_ context.Context, _ string, next *backstage.Next) error {
+				add(next, plain, "1")
+				add(next, claimed, "2")
+				add(next, plain, "3")
+				return nil
+			}))
+			send(r)
+			pass(time.Minute)
+			if want := []string{"1", "2", "3"}; !slices.Equal(ran.read(), want) {
+				r.Errorf("ran %v, want %v", ran.read(), want)
+			}
+		})
 	}
 }

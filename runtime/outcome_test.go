@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"runtime"
 	"strings"
 	"testing"
@@ -444,5 +445,38 @@ func TestForeignBytesDoNotStopTheOthers(t *testing.T) {
 		if got := r.events.life("provider"); len(got) != 1 || got[0] != string(provider.ForeignRecord) {
 			r.Errorf("provider events %v, want one of kind %q", got, provider.ForeignRecord)
 		}
+	})
+}
+
+// TestALateRunThatIsStopped fails by its timeout, whether or not its handler ever asked
+// for the context's end.
+func TestALateRunThatIsStopped(t *testing.T) {
+	for name, asks := range map[string]bool{"asks": true, "never asks": false} {
+		inBubbleSub(t, name, func(r *rig) {
+			w := r.start(backstage.WorkerConfig{ShutdownGrace: time.Second}, handle("a", func(ctx context.Context, _ string) error {
+				if asks {
+					_ = ctx.Done()
+				}
+				time.Sleep(4 * time.Second)
+				return errBoom
+			}, backstage.Policy{Timeout: time.Second}))
+			id := r.enqueue(job(task("a"), "x")).ID
+			pass(2500 * time.Millisecond)
+			if err := w.stop(); err != nil {
+				r.Errorf("stop: %v", err)
+			}
+			r.wantLife(id, "enqueued: stored", "run 1", "timeout late", "retried as timeout")
+		})
+	}
+}
+
+// TestABackoffWithoutEnd is bounded by what a time can be.
+func TestABackoffWithoutEnd(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error { return errBoom }))
+		r.put(provider.Job{ID: "1", Task: "a", Counters: provider.Counters{Failures: 34},
+			Overrides: provider.Overrides{MaxAttempts: 100, BackoffBase: time.Second, BackoffCap: math.MaxInt64}})
+		pass(time.Hour)
+		r.wantLife("1", "run 35", "failed", "dead-lettered as too old")
 	})
 }

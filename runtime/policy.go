@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/backstage-go/backstage/runtime/provider"
@@ -35,23 +36,12 @@ type Policy struct {
 // over returns the policy for one job: what was given at enqueue wins, and what
 // is not set is the default.
 func (p Policy) over(o provider.Overrides) Policy {
-	p.Timeout = first(o.Timeout, p.Timeout, DefaultTimeout)
-	p.MaxAttempts = first(int(o.MaxAttempts), p.MaxAttempts, DefaultMaxAttempts)
-	p.MaxAge = first(o.MaxAge, p.MaxAge, DefaultMaxAge)
+	p.Timeout = cmp.Or(o.Timeout, p.Timeout, DefaultTimeout)
+	p.MaxAttempts = cmp.Or(int(o.MaxAttempts), p.MaxAttempts, DefaultMaxAttempts)
+	p.MaxAge = cmp.Or(o.MaxAge, p.MaxAge, DefaultMaxAge)
 	if o.BackoffBase > 0 {
 		p.Backoff = Backoff{Base: o.BackoffBase, Cap: o.BackoffCap}
 	}
 	p.Backoff = p.Backoff.orDefault()
 	return p
-}
-
-// first returns the first value that is not zero.
-func first[T comparable](values ...T) (v T) {
-	for _, v = range values {
-		var zero T
-		if v != zero {
-			break
-		}
-	}
-	return v
 }

@@ -132,6 +132,9 @@ func (s *shift) leave(e *execution) {
 	if s.running[e.key] == e {
 		delete(s.running, e.key)
 	}
+	if s.suspect == e { // it did not run
+		s.suspect = nil
+	}
 	if e.stuck {
 		s.stuck--
 	}

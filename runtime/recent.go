@@ -28,6 +28,10 @@ type recentRun struct {
 	until time.Time
 }
 
+// mostRecent is how many runs are remembered. Where settlements are not confirmed that
+// is every one: beyond it the oldest are forgotten, and may run again.
+const mostRecent = 1 << 16
+
 // put remembers what a redelivery is to get.
 func (r *recent) put(key jobKey, stamp provider.Counters, after settlement, now time.Time) {
 	r.mu.Lock()
@@ -58,7 +62,7 @@ func (r *recent) forget(now time.Time) {
 	n := 0
 	for _, k := range r.order {
 		run, ok := r.runs[k]
-		if ok && now.Before(run.until) {
+		if ok && now.Before(run.until) && len(r.order)-n < mostRecent {
 			break
 		}
 		delete(r.runs, k)

@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"context"
 
 	"google.golang.org/protobuf/proto"
@@ -45,7 +46,7 @@ func add[M proto.Message](w *Worker, task Registration, missing bool, handle Han
 	var none M
 	message := none.ProtoReflect().Type()
 	r := &registered{Registration: task, missing: missing, handle: handle}
-	r.Queue = first(r.Queue, DefaultQueue)
+	r.Queue = cmp.Or(r.Queue, DefaultQueue)
 	r.decode = func(payload []byte) (proto.Message, error) {
 		in := message.New().Interface()
 		return in, proto.Unmarshal(payload, in)

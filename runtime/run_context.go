@@ -51,7 +51,7 @@ func (c *runContext) Value(key any) any {
 func (c *runContext) quiet() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.inner == nil && c.cause == nil && c.parent.Err() == nil && time.Now().Before(c.deadline)
+	return c.inner == nil && c.cause == nil && c.parent.Err() == nil && !c.late()
 }
 
 // whole returns the context that tells of its end.
@@ -61,7 +61,11 @@ func (c *runContext) whole() context.Context {
 	if c.inner != nil {
 		return c.inner
 	}
-	ctx, end := context.WithCancelCause(c.parent)
+	parent := c.parent
+	if c.cause != nil || c.late() {
+		parent = context.WithoutCancel(parent) // its end came later
+	}
+	ctx, end := context.WithCancelCause(parent)
 	if c.cause != nil {
 		end(c.cause)
 	}
@@ -70,13 +74,17 @@ func (c *runContext) whole() context.Context {
 	return c.inner
 }
 
-// cancel ends the context. The first cause counts.
+// late reports whether the deadline has passed.
+func (c *runContext) late() bool { return !time.Now().Before(c.deadline) }
+
+// cancel ends the context. The first cause counts, also where nobody has asked: a run
+// that is late is so, whatever ends it then.
 func (c *runContext) cancel(cause error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.inner != nil {
 		c.end(cause)
-	} else if c.cause == nil {
+	} else if c.cause == nil && !c.late() {
 		c.cause = cause
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/backstage-go/backstage/providers/memory"
 	backstage "github.com/backstage-go/backstage/runtime"
@@ -71,4 +72,27 @@ func TestATaskThatFollowsItselfKeepsItsKeyUntilTheLastIsDone(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestATaskThatFollowsItselfLater has a lender of delays alone: the next job is stored
+// there first, and its key, which this provider keeps, must be free by then.
+func TestATaskThatFollowsItselfLater(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		claims := r.p.Claims
+		lend(r)
+		r.p.Claims = claims
+		a := task("a", untilDone)
+		var runs counter
+		r.start(backstage.WorkerConfig{}, chain("a", func(_ context.Context, _ string, next *backstage.Next) error {
+			if runs.add() < 3 {
+				add(next, a, "x", backstage.In(time.Minute))
+			}
+			return nil
+		}))
+		r.enqueue(job(a, "x"))
+		pass(time.Hour)
+		if runs.get() != 3 {
+			r.Errorf("%d runs, want 3: the chain ended silently", runs.get())
+		}
+	})
 }

@@ -17,7 +17,7 @@ const cancelledGrace = 5 * time.Second
 // settles or releases, and closes the subscription.
 func (s *shift) stop() error {
 	s.cfg.Logger.Info("worker stopping: waiting for its handlers", "worker", s.cfg.Name, "handlers", s.left(), "at_most", s.cfg.ShutdownGrace)
-	end := time.Now().Add(s.cfg.ShutdownGrace + cancelledGrace)
+	end := time.Now().Add(min(s.cfg.ShutdownGrace, maxDelay) + cancelledGrace) // no sum of these overflows
 	if !s.quiet(s.cfg.ShutdownGrace) {
 		s.cancelHandler(ErrShutdown)
 		s.quiet(time.Until(end) - 2*cancelledGrace/5)

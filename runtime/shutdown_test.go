@@ -3,6 +3,7 @@ package backstage_test
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -211,6 +212,22 @@ func TestShutdownLosesNothing(t *testing.T) {
 		}
 		if runs.count() != 100 {
 			r.Errorf("%d of 100 jobs were done, each once", runs.count())
+		}
+		r.wantNothingLeft()
+	})
+}
+
+// TestAGracePeriodWithoutEnd waits for its handlers.
+func TestAGracePeriodWithoutEnd(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		w := r.start(backstage.WorkerConfig{ShutdownGrace: math.MaxInt64}, handle("a", func(context.Context, string) error {
+			time.Sleep(time.Minute)
+			return nil
+		}))
+		r.enqueue(job(task("a"), "x"))
+		pass(time.Second)
+		if err := w.stop(); err != nil {
+			r.Errorf("stop: %v", err)
 		}
 		r.wantNothingLeft()
 	})

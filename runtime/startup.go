@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -24,6 +25,9 @@ func (c *WorkerConfig) check() error {
 		if field.negative {
 			wrong = append(wrong, fmt.Errorf("%s must not be negative", field.name))
 		}
+	}
+	if c.Concurrency > MaxConcurrency {
+		wrong = append(wrong, fmt.Errorf("Concurrency is %d, and may be at most %d", c.Concurrency, MaxConcurrency))
 	}
 	if c.StrictPriority && len(c.Queues) == 0 {
 		wrong = append(wrong, errors.New("StrictPriority needs Queues, in the order in which they are served"))
@@ -151,7 +155,7 @@ func (w *Worker) elsewhere(byName map[string]*registered) []string {
 	for _, r := range w.tasks {
 		for _, need := range r.Next {
 			if byName[need.Task] == nil {
-				next = append(next, fmt.Sprintf("%s (queue %q)", need.Task, first(need.Queue, DefaultQueue)))
+				next = append(next, fmt.Sprintf("%s (queue %q)", need.Task, cmp.Or(need.Queue, DefaultQueue)))
 			}
 		}
 	}

@@ -4,11 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/backstage-go/backstage/providers/memory"
 	backstage "github.com/backstage-go/backstage/runtime"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -293,4 +295,15 @@ func TestWorkersAreNamedApart(t *testing.T) {
 			r.Errorf("two workers of one name are %q and %q, want different ones that begin with it", a.Name(), b.Name())
 		}
 	})
+}
+
+func TestABoundOfConcurrency(t *testing.T) {
+	p, err := memory.Open(memory.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = backstage.NewWorker(p, backstage.WorkerConfig{Concurrency: math.MaxInt})
+	if err == nil || !strings.Contains(err.Error(), "Concurrency") {
+		t.Errorf("a worker with %d handlers at once: %v; want an error that names Concurrency", math.MaxInt, err)
+	}
 }

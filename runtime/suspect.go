@@ -51,10 +51,8 @@ func (s *shift) alone(e *execution) (end ending, run bool) {
 	}
 	switch {
 	case e.isLost.Load(): // while it waited
-		s.suspect = nil
 		return ending{how: leaseLost}, false
 	case s.handlers.Err() != nil:
-		s.suspect = nil
 		return ending{how: stopped}, false
 	}
 	return ending{}, true

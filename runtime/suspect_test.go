@@ -3,6 +3,7 @@ package backstage_test
 import (
 	"context"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -191,5 +192,75 @@ func TestSuspectThatIsLostWhileItWaits(t *testing.T) {
 		if runs.get() != 2 {
 			r.Errorf("%d suspects ran, want both in the end; the log:\n%s", runs.get(), r.events)
 		}
+	})
+}
+
+// TestSuspectsAfterAnOutage has a suspect that waits for another until its lease may have
+// run out: it is given back, and both run once settlements work again.
+func TestSuspectsAfterAnOutage(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		var down atomic.Bool
+		down.Store(true)
+		r.hooks.settle = func(_ string, _ provider.Delivery, do func() error) error {
+			if down.Load() {
+				return errBoom
+			}
+			return do()
+		}
+		r.hooks.extend = func(_ context.Context, n int, do func() []error) []error {
+			if down.Load() {
+				return slices.Repeat([]error{errBoom}, n)
+			}
+			return do()
+		}
+		first := true
+		r.hooks.receive = func(ctx context.Context, _ []string, _ int, do func() ([]provider.Delivery, error)) ([]provider.Delivery, error) {
+			if !first { // the broker is away for longer than a lease
+				select {
+				case <-ctx.Done():
+					return nil, ctx.Err()
+				case <-time.After(50 * time.Second):
+				}
+			}
+			list, err := do()
+			first = first && len(list) == 0
+			return list, err
+		}
+		var runs counter
+		for _, id := range []string{"1", "2"} {
+			r.put(provider.Job{ID: id, Task: "a", Counters: provider.Counters{Crashes: 2}})
+		}
+		r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error {
+			runs.add()
+			return nil
+		}))
+		pass(41 * time.Second) // just after a heartbeat
+		down.Store(false)
+		pass(time.Hour)
+		if runs.get() != 2 {
+			r.Errorf("%d suspects ran within an hour after the outage, want both; log:\n%.3000s", runs.get(), r.events)
+		}
+	})
+}
+
+// TestEveryStartOfASuspectIsOnRecord: also the one after a start that failed, which then
+// says nothing against the job any more.
+func TestEveryStartOfASuspectIsOnRecord(t *testing.T) {
+	inBubble(t, func(r *rig) {
+		r.hooks.facts = func(f *provider.JobFacts) { f.ExactCrashes = false }
+		var runs counter
+		r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error {
+			if runs.add() <= 6 {
+				return errBoom
+			}
+			return nil
+		}, backstage.Policy{MaxAttempts: 10}))
+		r.put(provider.Job{ID: "1", Task: "a", Counters: provider.Counters{Crashes: 6}})
+		pass(24 * time.Hour)
+		var want []string
+		for n := range 6 {
+			want = append(want, "retried to start", fmt.Sprintf("run %d", n+1), "failed", "retried as failed")
+		}
+		r.wantLife("1", append(want, "retried to start", "run 7", "done", "acked")...)
 	})
 }

@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"time"
 
 	"google.golang.org/protobuf/proto"
@@ -34,7 +35,7 @@ type Task[M proto.Message] struct {
 
 // Needs returns what the task asks of a provider.
 func (t Task[M]) Needs() Needs {
-	return Needs{Task: t.Name, Queue: first(t.Queue, DefaultQueue),
+	return Needs{Task: t.Name, Queue: cmp.Or(t.Queue, DefaultQueue),
 		Delay: t.Delay > 0, Dedupe: t.Dedupe != nil, Order: t.OrderingKey != nil}
 }
 

@@ -1,6 +1,7 @@
 package backstage
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -23,6 +24,8 @@ const (
 	DefaultShutdownGrace = 20 * time.Second
 	// ConcurrencyPerCore is how many handlers run at once for each core.
 	ConcurrencyPerCore = 10
+	// MaxConcurrency is the most of them.
+	MaxConcurrency = 1 << 20
 	// MaxCrashes is how many crashes dead-letter a job.
 	MaxCrashes = 5
 )
@@ -39,7 +42,7 @@ type WorkerConfig struct {
 	// StrictPriority serves the queues in the order of Queues: a later one only
 	// while the earlier ones are empty. It needs Queues. Defaults to weights.
 	StrictPriority bool
-	// Concurrency is how many handlers run at once. Defaults to
+	// Concurrency is how many handlers run at once, at most MaxConcurrency. Defaults to
 	// ConcurrencyPerCore for each core (GOMAXPROCS).
 	Concurrency int
 	// Lease is how long a job is this worker's without a heartbeat, which is sent
@@ -93,11 +96,11 @@ func NewWorker(p *provider.Provider, cfg WorkerConfig) (*Worker, error) {
 	if p == nil || p.Jobs == nil {
 		return nil, errors.New("new worker: the provider is nil")
 	}
-	cfg.Concurrency = first(cfg.Concurrency, ConcurrencyPerCore*runtime.GOMAXPROCS(0))
-	cfg.Lease = first(cfg.Lease, DefaultLease)
-	cfg.ShutdownGrace = first(cfg.ShutdownGrace, DefaultShutdownGrace)
-	cfg.PayloadLimit = first(cfg.PayloadLimit, DefaultPayloadLimit)
-	cfg.Logger = first(cfg.Logger, slog.Default())
+	cfg.Concurrency = cmp.Or(cfg.Concurrency, ConcurrencyPerCore*runtime.GOMAXPROCS(0))
+	cfg.Lease = cmp.Or(cfg.Lease, DefaultLease)
+	cfg.ShutdownGrace = cmp.Or(cfg.ShutdownGrace, DefaultShutdownGrace)
+	cfg.PayloadLimit = cmp.Or(cfg.PayloadLimit, DefaultPayloadLimit)
+	cfg.Logger = cmp.Or(cfg.Logger, slog.Default())
 	cfg.Observer = cfg.Observer.guarded(cfg.Logger)
 	if cfg.Name == "" {
 		cfg.Name, _ = os.Hostname() // an unknown host leaves the suffix
@@ -105,7 +108,7 @@ func NewWorker(p *provider.Provider, cfg WorkerConfig) (*Worker, error) {
 	cfg.Name += "-" + rand.Text()[:8]
 	cfg.Queues = slices.Clone(cfg.Queues)
 	for i := range cfg.Queues {
-		cfg.Queues[i].Weight = first(cfg.Queues[i].Weight, 1)
+		cfg.Queues[i].Weight = cmp.Or(cfg.Queues[i].Weight, 1)
 	}
 	if err := cfg.check(); err != nil {
 		return nil, fmt.Errorf("new worker: %w", err)

@@ -23,8 +23,8 @@ type Delays interface {
 	Promote(ctx context.Context, publish Publish) error
 	// Cancel removes the held jobs with this id that have not started, frees
 	// their claims where those are in the same store, and returns what it removed.
-	// A job that was only parked has not started (see Job.Started); one that waits for a retry has,
-	// and one that is being promoted at this moment is no longer held.
+	// A job that was only parked has not started (see Job.Started); one that waits for
+	// a retry has, and one that is being promoted at this moment is no longer held.
 	Cancel(ctx context.Context, id string) ([]Job, error)
 	// Held returns how many jobs of a queue wait for their time; unknown where
 	// Facts says that they cannot be counted.

@@ -106,11 +106,12 @@ type Counters struct {
 	Snoozes int32
 	// Parks counts how often the job was put aside because no one could run it.
 	Parks int32
-	// Starts counts starts that were put on record beforehand (see StartedAgain).
+	// Starts counts starts that were put on record beforehand (see StartedAgain) and of
+	// which no outcome is on record.
 	Starts int32
 	// StartCrashes is what Crashes was when the last of Starts was recorded. A
 	// delivery with Starts > 0 and Crashes == StartCrashes is the recorded start
-	// itself.
+	// itself. When that had an outcome, it is less than Crashes.
 	StartCrashes int32
 	// Replays counts returns out of the dead letters.
 	Replays int32
@@ -144,7 +145,7 @@ const (
 
 	ClassPermanent   = "permanent"    // a retry is useless: the handler said so, or a next job is invalid
 	ClassExhausted   = "exhausted"    // max_attempts runs failed
-	ClassTooOld      = "too old"      // it failed, and max age had passed
+	ClassTooOld      = "too old"      // it failed or snoozed, and its next run would come after max age
 	ClassExpired     = "expired"      // it did not start in time
 	ClassUndecodable = "undecodable"  // its payload is not the task's message
 	ClassUnknownTask = "unknown task" // no handler turned up until max age
@@ -217,9 +218,11 @@ type Again struct {
 func (j Job) After(again Again) Job {
 	switch again.Why {
 	case FailedAgain:
+		j.Counters.startEnded()
 		j.Counters.Failures++
 		j.History = appendLast(j.History, again.Failure.cut())
 	case SnoozedAgain:
+		j.Counters.startEnded()
 		j.Counters.Snoozes++
 	case ParkedAgain:
 		j.Counters.Parks++
@@ -264,11 +267,11 @@ func (j *Job) Check() error {
 	return nil
 }
 
-// SameStamp reports whether two jobs are copies of one job in one state: the
-// same id with the same counters, crashes aside. A store of held jobs replaces
-// the one by the other.
+// SameStamp reports whether two jobs are copies of one job in one state: the same id and
+// task with the same counters, crashes aside. A store of held jobs replaces the one by
+// the other, whatever else is in them.
 func (j *Job) SameStamp(other *Job) bool {
-	return j.ID == other.ID && j.Counters.Stamp() == other.Counters.Stamp()
+	return j.ID == other.ID && j.Task == other.Task && j.Counters.Stamp() == other.Counters.Stamp()
 }
 
 // Stamp returns the counters without those that change when a job is only
@@ -282,6 +285,14 @@ func (c Counters) Stamp() Counters {
 // and has not been delivered before.
 func (c Counters) RecordedStart() bool {
 	return c.Starts > 0 && c.Crashes == c.StartCrashes
+}
+
+// startEnded notes that this delivery had an outcome: if it was a recorded start, that
+// says nothing against the job any more.
+func (c *Counters) startEnded() {
+	if c.RecordedStart() {
+		c.Starts, c.StartCrashes = c.Starts-1, c.Crashes-1
+	}
 }
 
 // appendLast returns a new slice with the last MaxHistory elements; the old one

@@ -127,6 +127,7 @@ func TestSameStamp(t *testing.T) {
 		"a crash":        {func(j *Job) { j.Counters.Crashes++ }, true},
 		"a start crash":  {func(j *Job) { j.Counters.StartCrashes++ }, true},
 		"another id":     {func(j *Job) { j.ID = "job-2" }, false},
+		"another task":   {func(j *Job) { j.Task = "t.v1.Tasks.Other" }, false},
 		"a failure":      {func(j *Job) { j.Counters.Failures++ }, false},
 		"a snooze":       {func(j *Job) { j.Counters.Snoozes++ }, false},
 		"a park":         {func(j *Job) { j.Counters.Parks++ }, false},
