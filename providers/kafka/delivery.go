@@ -51,6 +51,7 @@ const (
 // bytes that are no job.
 func (p *partition) deliveryLocked(run tracker.Run) *delivery {
 	r := p.held[run.Offset]
+	p.bytes -= r.size
 	d := &delivery{part: p, run: run, job: r.job}
 	if r.err != nil {
 		p.sub.work.Go(func() { d.bury(r) })
@@ -102,14 +103,24 @@ var errUnkept = errors.New("kafka keeps nothing for later: lend it Delays")
 // Release gives the job back where it is, and its run counts as nothing:
 // provider.Delivery.
 func (d *delivery) Release(ctx context.Context) error {
-	return d.settle(ctx, kindRelease, nil, func() (int64, error) { return d.part.tracker.Release(d.run) })
+	return d.settle(ctx, kindRelease, nil, d.back)
 }
 
 // end settles the record. The subscription is locked.
 func (d *delivery) end() (int64, error) {
 	commit, err := d.part.tracker.Settle(d.run)
 	if err == nil {
-		d.part.forgetLocked(d.run.Offset)
+		delete(d.part.held, d.run.Offset)
+		d.part.wake()
+	}
+	return commit, err
+}
+
+// back lets the record start again. The subscription is locked.
+func (d *delivery) back() (int64, error) {
+	commit, err := d.part.tracker.Release(d.run)
+	if err == nil {
+		d.part.bytes += d.part.held[d.run.Offset].size
 	}
 	return commit, err
 }
@@ -122,10 +133,12 @@ func (d *delivery) again(again provider.Again) (int64, error) {
 	}
 	c := job.Counters
 	commit, err := d.part.tracker.Again(d.run, tracker.Counts{Failures: c.Failures, Snoozes: c.Snoozes, Parks: c.Parks}, due)
-	if r := d.part.held[d.run.Offset]; err == nil && r != nil {
+	if err == nil {
+		r := d.part.held[d.run.Offset]
 		job.Counters.Crashes -= d.run.Crashes
 		job.Delay = 0
 		r.job = job
+		d.part.bytes += r.size
 	}
 	return commit, err
 }

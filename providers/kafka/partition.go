@@ -27,7 +27,7 @@ type partition struct {
 	// The others are guarded by the subscription.
 	tracker  *tracker.Tracker // nil until it is known what is on record
 	held     map[int64]*record
-	bytes    int      // of what is held
+	bytes    int      // of what is held and does not run
 	rounds   []*round // settlements that wait for a commit
 	left     int64    // what is before that offset was left by a dead worker
 	wanted   int      // how many Receive would start now
@@ -202,7 +202,7 @@ func (p *partition) tell(kind provider.Kind, count int64, message string, err er
 const (
 	// mostAhead is how many records are read ahead of those that were started.
 	mostAhead = 1000
-	// mostHeld bounds the bytes of records that are not settled.
+	// mostHeld bounds the bytes of records that were read and do not run.
 	mostHeld = 32 << 20
 )
 
@@ -222,7 +222,7 @@ func (p *partition) roomy() bool {
 		why = "what is settled out of order has no room in the group's metadata"
 	default:
 		if p.bytes >= mostHeld {
-			why = "records that are not settled take too much memory"
+			why = "records that wait take too much memory"
 		}
 	}
 	p.pausedLocked(why)
@@ -336,15 +336,6 @@ func (p *partition) remake(gone error) error {
 		s.renewLocked(p)
 	}
 	return nil
-}
-
-// forgetLocked forgets a record that is settled.
-func (p *partition) forgetLocked(offset int64) {
-	if r := p.held[offset]; r != nil {
-		p.bytes -= r.size
-		delete(p.held, offset)
-	}
-	p.wake()
 }
 
 // roundLocked is where the settlements of a commit wait.
