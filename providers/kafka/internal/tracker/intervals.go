@@ -2,6 +2,7 @@ package tracker
 
 import (
 	"cmp"
+	"encoding/binary"
 	"slices"
 )
 
@@ -60,6 +61,21 @@ func (in *intervals) drop(offset int64) {
 func (in intervals) within(from, to int64) (n int64) {
 	for _, v := range in {
 		n += max(0, min(v.to, to)-max(v.from, from))
+	}
+	return n
+}
+
+// size is how many bytes the intervals take, their distances at their widest.
+func (in intervals) size() int {
+	var b [binary.MaxVarintLen64]byte
+	n := 0
+	for i, v := range in {
+		n += binary.PutUvarint(b[:], uint64(v.to-v.from))
+		if i > 0 {
+			n += binary.PutUvarint(b[:], uint64(v.from-in[i-1].to))
+		} else {
+			n += spanSpace
+		}
 	}
 	return n
 }
