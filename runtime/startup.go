@@ -27,7 +27,7 @@ func (c *WorkerConfig) check() error {
 		}
 	}
 	if c.Concurrency > MaxConcurrency {
-		wrong = append(wrong, fmt.Errorf("Concurrency is %d, and may be at most %d", c.Concurrency, MaxConcurrency))
+		wrong = append(wrong, fmt.Errorf("%s is %d, and may be at most %d", "Concurrency", c.Concurrency, MaxConcurrency))
 	}
 	if c.StrictPriority && len(c.Queues) == 0 {
 		wrong = append(wrong, errors.New("StrictPriority needs Queues, in the order in which they are served"))
