@@ -104,7 +104,7 @@ func (r recipe) missing(tried ...error) *MissingError {
 }
 
 // asking is how long a command may take to say which version it is.
-const asking = 10 * time.Second
+const asking = time.Minute
 
 // inPath finds an installed program by its name, if it says with --version that it is
 // new enough.
