@@ -17,13 +17,18 @@
 //     crashed, failed and were put off, not before when they start again, whether they
 //     may be running now.
 //
+// Commits are made one at a time. A settlement is final when a commit that was made
+// after it has been accepted; what one commit did not get on record is in the next.
+//
 // # Starts
 //
 // A record may be started when a commit is on record that says so. Most are started
 // below the mark, which is moved ahead by a chunk at a time, never past the last record
 // seen. One below the crash line, or with a note, has each of its starts put on record
-// by itself, so that a job that kills its worker is counted exactly. Nothing is started
-// between a partition's assignment and its owner's first commit.
+// by itself, when it is among the next to start, so that a job that kills its worker is
+// counted exactly. Nobody starts anything before a commit of its own is on record;
+// therefore a worker that gets a partition back, and finds on record what it knew, can
+// tell that nobody else has run anything meanwhile.
 //
 // # Crashes
 //
@@ -36,10 +41,10 @@
 //
 // Before a partition goes to another worker in order, a commit lowers the mark and says
 // of each record that still runs that it was handed over. The next owner counts nothing
-// for it. What its handler does afterwards, the end of its process too, cannot be seen
-// from the partition any more; so that a job which kills its workers cannot hide behind
-// rebalances for ever, every eighth handing over of one running record counts as a
-// crash.
+// for it, and puts its own start on record like any other: its own death counts. That
+// of the worker before it, whose handler may go on for a while, cannot be seen from the
+// partition any more. So that a job which kills its workers cannot hide behind
+// rebalances for ever, every eighth handing over of a running record counts as a crash.
 //
 // # Ordering keys
 //

@@ -47,6 +47,8 @@ type knowledge struct {
 	settled bool
 	counts  Counts
 	due     int64
+	idle    bool  // it was given back or put off by this worker or one before,
+	crashes int32 // and had so many crashes then
 }
 
 // worker is a process that has, or had, the partition.
@@ -89,6 +91,7 @@ func (w *world) load() *worker {
 	}
 	o := &worker{Tracker: tr, known: map[int64]knowledge{}}
 	for offset, k := range w.record.known {
+		k.idle = k.idle && !w.record.granted[offset]
 		o.known[offset] = k
 	}
 	w.skip(o)
@@ -175,6 +178,8 @@ func (w *world) begin(n int) {
 				w.t.Fatalf("record %d was started before %d of its key was settled on record", e.offset, before.offset)
 			}
 		}
+		k.idle = false
+		o.known[run.Offset] = k
 		o.runs = append(o.runs, &started{Run: run, entry: e, covered: true})
 	}
 }
@@ -195,8 +200,10 @@ func (w *world) finish(o *worker, i, how int, due int64) {
 		k.counts.Failures++
 		k.counts.Parks += 3
 		k.due = due
+		k.idle, k.crashes = true, r.Crashes
 		commit, err = o.Again(r.Run, k.counts, due)
 	case how == 2:
+		k.idle, k.crashes = true, r.Crashes
 		commit, err = o.Release(r.Run)
 	default:
 		k.settled = true
@@ -248,6 +255,61 @@ func (w *world) land() {
 	for _, r := range o.runs {
 		r.covered = !o.sent.leaving
 	}
+	w.probe()
+}
+
+// probe looks at what is on record with the eyes of a next owner.
+func (w *world) probe() {
+	next, err := Load(w.config, w.record.Offset, w.record.Metadata)
+	if err != nil {
+		w.t.Fatalf("what is on record (%d, %q) does not load: %v", w.record.Offset, w.record.Metadata, err)
+	}
+	next.Skip(w.start)
+	found := map[int64]*record{}
+	for _, e := range w.log {
+		if e.offset < max(w.record.Offset, w.start) {
+			continue
+		}
+		switch got := next.Add(e.offset, e.key); {
+		case got == Full:
+		case !e.lost && (got == Dropped) != w.record.known[e.offset].settled:
+			w.t.Fatalf("record %d is settled: %v; to the next owner: %v", e.offset, w.record.known[e.offset].settled, got == Dropped)
+		case got == Kept:
+			found[e.offset] = next.records.at(next.records.end - 1)
+		}
+	}
+	for _, r := range w.owner.runs {
+		if f := found[r.Offset]; f != nil {
+			least, most := r.Crashes+1, r.Crashes+1
+			if w.record.leaving {
+				least = r.Crashes // and one more, at each eighth time
+			}
+			if got := f.crashesKnown(); got < least || got > most {
+				w.t.Fatalf("record %d runs with %d crashes and has %d to the next owner (handed over: %v)", r.Offset, r.Crashes, got, w.record.leaving)
+			}
+		}
+	}
+	for offset, k := range w.record.known {
+		f := found[offset]
+		if f == nil || !k.idle || w.record.granted[offset] {
+			continue
+		}
+		got := f.crashesKnown()
+		came := f.note.due == k.due || f.note.due == 0 && k.due <= w.now
+		if got != k.crashes || f.note.counts != k.counts || !came {
+			w.t.Fatalf("record %d waits as %+v, and to the next owner as %d crashes, %+v", offset, k, got, *f.note)
+		}
+	}
+}
+
+func (r *record) crashesKnown() int32 {
+	switch {
+	case r.note != nil:
+		return r.note.crashes
+	case r.crashed:
+		return 1
+	}
+	return 0
 }
 
 // answer tells the owner what became of what it sent: 0 accepted, 1 refused, 2 unknown

@@ -20,8 +20,9 @@ type Config struct {
 	// Metadata is the most bytes of a commit's metadata, 128 to 32,767: the broker's
 	// offset.metadata.max.bytes. Defaults to 4096.
 	Metadata int
-	// Owner tells the commits of one tracker from those of others that had the
-	// partition: a random number, drawn for each tracker.
+	// Owner tells the commits of this tracker from those of others that had the
+	// partition. A random number, drawn for each tracker; if two have the same one,
+	// Resume may take a commit of the other for its own.
 	Owner uint32
 }
 
