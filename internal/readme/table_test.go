@@ -52,6 +52,7 @@ func open(t *testing.T) []*provider.Provider {
 		"embedded:" + filepath.Join(t.TempDir(), "jobs.db"),
 		"redis://" + brokers.SharedRedis(t) + "?namespace=readme",
 		"amqp://" + brokers.SharedRabbitMQ(t) + "?prefix=readme",
+		"kafka://" + brokers.SharedKafka(t) + "?prefix=readme&replication=1",
 	} {
 		p, err := providers.Open(t.Context(), address)
 		if err != nil {
