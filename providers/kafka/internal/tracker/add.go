@@ -24,6 +24,7 @@ func (t *Tracker) Add(offset int64, key string) Added {
 		return Dropped
 	}
 	if r := t.records.lowest(); r != nil && offset-r.offset >= int64(t.config.Window) {
+		t.beyond = offset
 		return Full
 	}
 	t.forget(t.next, offset)

@@ -16,7 +16,7 @@ const (
 // Paused says why the partition takes no more records, or starts none, until some of
 // those that it has are settled.
 func (t *Tracker) Paused() Pause {
-	if r := t.records.lowest(); r != nil && t.next-r.offset >= int64(t.config.Window) {
+	if r := t.records.lowest(); r != nil && max(t.next, t.beyond)-r.offset >= int64(t.config.Window) {
 		return WindowFull
 	}
 	if t.startable() != nil {

@@ -48,6 +48,7 @@ type Tracker struct {
 
 	records records
 	next    int64 // the offset after the last record added
+	beyond  int64 // the last offset for which the window had no room
 	settled intervals
 	notes   notes
 	lines   lines

@@ -199,6 +199,21 @@ func TestWhatTheLogLost(t *testing.T) {
 	h.expect("offset", h.record.Offset, int64(12))
 }
 
+func TestAGapThatIsLargerThanTheWindow(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{Window: 4})
+	h.add(0, 1, "")
+	h.begin(1)
+	h.expect("paused", h.Paused(), NotPaused)
+	if got := h.Add(100, ""); got != Full {
+		t.Fatalf("the record after the gap: %v, want Full", got)
+	}
+	h.expect("paused", h.Paused(), WindowFull)
+	h.settle(0)
+	h.expect("paused", h.Paused(), NotPaused)
+	h.add(100, 101, "")
+}
+
 func TestANoteOnARecordThatIsGoneIsForgotten(t *testing.T) {
 	t.Parallel()
 	for _, skip := range []bool{true, false} {
