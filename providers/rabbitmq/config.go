@@ -54,8 +54,10 @@ type Config struct {
 
 const name = "rabbitmq"
 
-// errURL takes the place of what the client says of a URL, which may show the password.
-var errURL = setupError("the URL is not understood", "write amqp://user:password@host:5672/vhost, with special characters escaped")
+// urlError takes the place of what the client says of a URL, which may show the password.
+func urlError() error {
+	return setupError("the URL is not understood", "write amqp://user:password@host:5672/vhost, with special characters escaped")
+}
 
 // The server's own.
 const usualConsumerTimeout = 30 * time.Minute
@@ -83,7 +85,7 @@ func (c Config) checked() (Config, error) {
 	for _, u := range c.urls() {
 		uri, err := amqp.ParseURI(u)
 		if err != nil {
-			return c, errURL
+			return c, urlError()
 		}
 		if uri.Heartbeat != (amqp.URI{}).Heartbeat {
 			return c, setupError("the URL sets a heartbeat", "remove it: the heartbeat follows from the worker's lease")

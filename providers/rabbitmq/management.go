@@ -31,7 +31,7 @@ func newManagement(cfg *Config) (*management, error) {
 	}
 	uri, err := amqp.ParseURI(cfg.URL) // which was checked
 	if err != nil {
-		return nil, errURL
+		return nil, urlError()
 	}
 	m := &management{user: uri.Username, password: uri.Password, vhost: uri.Vhost,
 		client: &http.Client{Timeout: cfg.Timeout, Transport: &http.Transport{TLSClientConfig: clone(cfg.TLS), MaxIdleConns: 2, IdleConnTimeout: time.Minute}}}
