@@ -3,8 +3,9 @@
 //
 // A test asks for what it needs. [SharedRedis], [SharedRabbitMQ] and [SharedKafka] are
 // servers that everybody in a run uses, each in a namespace or under a prefix of its own.
-// [RequireRedis], [RequireRedisCluster], [RequireRedisSentinel], [RequireRabbitMQ] and
-// [RequireKafka] give a test servers that it may kill, stop and start again.
+// [RequireRedis], [RequireRedisCluster], [RequireRedisSentinel], [RequireRabbitMQ],
+// [RequireRabbitMQCluster] and [RequireKafka] give a test servers that it may kill, stop
+// and start again.
 // Without the environment that the tool in folder run sets, such tests are skipped,
 // with a sentence that says how to get them; with it, a server that cannot be had
 // fails them. [Proxy] stands between a client and a server, and spoils connections.
