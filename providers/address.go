@@ -196,7 +196,7 @@ func WithoutSecrets(address string) string {
 	before := settings.Encode()
 	settings.Del("sentinel_username")
 	settings.Del("sentinel_password")
-	for _, name := range []string{"management", "delays"} {
+	for _, name := range []string{"management", "lend"} {
 		if others := settings[name]; len(others) > 0 {
 			others[0] = WithoutSecrets(others[0])
 		}

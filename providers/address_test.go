@@ -52,7 +52,7 @@ func TestNoErrorShowsWhatIsSecret(t *testing.T) {
 		"kafka://zzz:zzz@127.0.0.1:1?mechanism=zzz",
 		"kafka://zzz:zzz@127.0.0.1:1?prefix=zzz%20",
 		"kafka://zzz:zzz@127.0.0.1:1?tls=true&cacertfile=zzz",
-		"kafka://zzz:zzz@127.0.0.1:1?delays=redis://zzz:zzz@127.0.0.1:1",
+		"kafka://zzz:zzz@127.0.0.1:1?lend=redis://zzz:zzz@127.0.0.1:1",
 	} {
 		for _, open := range []func(context.Context, string) (*provider.Provider, error){providers.Open, providers.OpenExisting} {
 			_, err := open(ctx, address)
@@ -84,7 +84,7 @@ func TestAnAddressWithoutSecrets(t *testing.T) {
 		"redis://h:1?client_name=a@b":                                                           "redis://h:1?client_name=a@b",
 		"redis://h:1?master_name=m&sentinel_password=zzz":                                       "redis://h:1?master_name=m",
 		"amqp://user:secret@h/shop?management=" + url.QueryEscape("http://user:secret@h:15672"): "amqp://h/shop?management=" + url.QueryEscape("http://h:15672"),
-		"kafka://user:secret@h:1?delays=" + url.QueryEscape("redis://user:secret@h:2"):          "kafka://h:1?delays=" + url.QueryEscape("redis://h:2"),
+		"kafka://user:secret@h:1?lend=" + url.QueryEscape("redis://user:secret@h:2"):            "kafka://h:1?lend=" + url.QueryEscape("redis://h:2"),
 		"redis://user:sec%ret@h":                                                                "redis:",
 	} {
 		if got := providers.WithoutSecrets(address); got != want {

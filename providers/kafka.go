@@ -42,7 +42,7 @@ func openKafka(ctx context.Context, a *address) (*provider.Provider, error) {
 	}
 	a.settings.Del("broker")
 	config.TLS = a.tls()
-	lender := a.take("delays")
+	lender := a.take("lend")
 	if err := a.done(); err != nil {
 		return nil, err
 	}
@@ -99,7 +99,7 @@ func borrow(ctx context.Context, p *provider.Provider, address, scope string) er
 		return err
 	}
 	if lender.Lend == nil {
-		return errors.Join(errors.New("setting delays: want a provider that lends them: embedded, memory or redis"), lender.Close(context.WithoutCancel(ctx)))
+		return errors.Join(errors.New("setting lend: want a provider that lends Delays and Claims: embedded, memory or redis"), lender.Close(context.WithoutCancel(ctx)))
 	}
 	p.Delays, p.Claims = lender.Lend(scope)
 	own, health := p.Close, p.Health

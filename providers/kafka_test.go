@@ -17,7 +17,7 @@ import (
 func TestOpenKafkaByAddress(t *testing.T) {
 	t.Parallel()
 	at := "kafka://" + brokers.SharedKafka(t)
-	held := "delays=" + url.QueryEscape("embedded:"+filepath.Join(t.TempDir(), "held.db"))
+	held := "lend=" + url.QueryEscape("embedded:"+filepath.Join(t.TempDir(), "held.db"))
 	prefix := strings.ToLower(rand.Text()[:10])
 	for address, delays := range map[string]bool{
 		at: false,
@@ -74,7 +74,7 @@ func TestAKafkaThatIsNotThereIsAnErrorAtOnce(t *testing.T) {
 
 func TestWhatLendsIsOpenedToo(t *testing.T) {
 	t.Parallel()
-	at := "kafka://" + brokers.SharedKafka(t) + "?delays="
+	at := "kafka://" + brokers.SharedKafka(t) + "?lend="
 	for lender, want := range map[string]string{
 		"mysql:x":   "unknown scheme",
 		"embedded:": "names no file",

@@ -12,7 +12,7 @@
 //	redis://host:26379?master_name=main  on what sentinels call the master
 //	amqp://user:password@host/vhost      RabbitMQ, or amqps
 //	kafka://user:password@host:9092      Kafka
-//	kafka://host?delays=embedded:held.db with Delays and Claims of another one
+//	kafka://host?lend=embedded:held.db   with Delays and Claims of another one
 package providers
 
 import (
@@ -42,7 +42,7 @@ import (
 //	prefix, group, partitions, replication, max_record, passive=true,
 //	broker=HOST:PORT for each further broker, tls=true, cacertfile,
 //	certfile, keyfile, mechanism=PLAIN|SCRAM-SHA-256|SCRAM-SHA-512,
-//	delays (an address of what lends Delays and Claims)
+//	lend (an address of what lends Delays and Claims)
 //	                           kafka
 func Open(ctx context.Context, address string) (*provider.Provider, error) {
 	a, err := parse(address)

@@ -45,20 +45,20 @@ func (at *partitionOutlet) flush(batch []*parcel) {
 		f, why := at.produce(taken)
 		switch {
 		case why == nil:
-			at.landed(taken, provider.OutcomeStored, nil)
+			land(taken, provider.OutcomeStored, nil)
 		case at.outlet.publisher.ctx.Err() != nil && f.fate == notStored:
-			at.landed(taken, provider.OutcomeRefused, provider.ErrClosed)
+			land(taken, provider.OutcomeRefused, provider.ErrClosed)
 		case f.fate == notStored:
 			batch = at.again(batch, taken, why, f)
 			continue
 		case f.fate == tooLarge && len(taken) > 1:
 			most = total(taken) / 2
-			at.back(taken, why)
+			back(taken, why)
 			continue
 		case f.fate == inDoubt:
-			at.landed(taken, provider.OutcomeUnknown, why)
+			land(taken, provider.OutcomeUnknown, why)
 		default:
-			at.landed(taken, provider.OutcomeRefused, why)
+			land(taken, provider.OutcomeRefused, why)
 		}
 		batch = batch[len(chunk):]
 	}
@@ -83,6 +83,7 @@ func cut(batch []*parcel, most int) (chunk, taken []*parcel) {
 	return batch, taken
 }
 
+// total is how many bytes records have in a request.
 func total(parcels []*parcel) (n int) {
 	for _, p := range parcels {
 		n += p.size()
@@ -90,13 +91,15 @@ func total(parcels []*parcel) (n int) {
 	return n
 }
 
-func (at *partitionOutlet) landed(parcels []*parcel, outcome provider.Outcome, err error) {
+// land says of records what became of them.
+func land(parcels []*parcel, outcome provider.Outcome, err error) {
 	for _, p := range parcels {
 		p.land(outcome, err)
 	}
 }
 
-func (at *partitionOutlet) back(parcels []*parcel, why error) {
+// back says of records that they are not stored, and may be sent again.
+func back(parcels []*parcel, why error) {
 	for _, p := range parcels {
 		p.back(why)
 	}
@@ -105,7 +108,7 @@ func (at *partitionOutlet) back(parcels []*parcel, why error) {
 // again looks where records can go that were not stored here, and returns those that
 // must go here when this partition has rested.
 func (at *partitionOutlet) again(batch, taken []*parcel, why error, f fault) []*parcel {
-	at.back(taken, why)
+	back(taken, why)
 	at.failed()
 	o := at.outlet
 	if f.moved {
