@@ -250,3 +250,6 @@ func ack(t testing.TB, ds ...*delivery) {
 		}
 	}
 }
+
+// childVariable makes a process of the test binary do what it says.
+const childVariable = "BACKSTAGE_KAFKA_CHILD"

@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"fmt"
 	"net"
+	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -22,6 +23,10 @@ import (
 
 // TestMain lets the suite start the test binary as another process.
 func TestMain(m *testing.M) {
+	if plan := os.Getenv(childVariable); plan != "" {
+		child(plan)
+		return
+	}
 	providertest.Main(m, func(address string) (*provider.Provider, error) {
 		if !strings.HasPrefix(address, "kafka:") {
 			return openLender(address)
