@@ -61,6 +61,9 @@ func TestAClusterThatLosesNodes(t *testing.T) {
 	for seen := false; !seen; {
 		d := receive(t, sub, 1)[0]
 		seen = d.job.ID == "again"
+		if d.job.ID == "lonely" && lonely.Outcome == provider.OutcomeRefused {
+			t.Error("a job that was refused runs")
+		}
 		ack(t, d)
 	}
 }
