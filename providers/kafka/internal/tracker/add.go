@@ -23,24 +23,25 @@ func (t *Tracker) Add(offset int64, key string) Added {
 	if offset < t.next {
 		return Dropped
 	}
-	if r := t.records.lowest(); r != nil && offset-r.offset >= int64(t.config.Window) {
+	if r := t.records.lowest; r != nil && offset-r.offset >= int64(t.config.Window) {
 		t.beyond = offset
 		return Full
 	}
 	t.forget(t.next, offset)
+	before := t.next - 1
 	t.next = offset
 	if t.advance(); t.next > offset {
 		return Dropped
 	}
 	t.next++
 	n := t.notes.find(offset)
-	r := t.records.push(record{offset: offset, note: n, keyed: key != ""})
+	r := t.records.push(record{offset: offset, before: before, note: n, keyed: key != ""})
 	t.advance()
 	if n != nil && r.keyed && !n.keyed {
 		n.keyed = true
 		t.space.reserved += keyedSpace - plainSpace
 	}
-	if r.keyed && t.lines.join(&t.records, r, key) {
+	if r.keyed && t.lines.join(r, key) {
 		return Kept
 	}
 	r.crashed = offset < t.crashed

@@ -14,7 +14,7 @@ type Commit struct {
 type flight struct {
 	Commit
 	mark   int64
-	starts []int64 // records that get a start of their own on record
+	starts []*record // records that get a start of their own on record
 }
 
 // Commit returns the next commit, if there is anything to say and the one before has
@@ -28,7 +28,7 @@ func (t *Tracker) Commit(now int64, slots int) (Commit, bool) {
 		return Commit{}, false
 	}
 	t.wake(now)
-	mark, starts := t.mark, []int64(nil)
+	mark, starts := t.mark, []*record(nil)
 	if !t.leaving {
 		mark, starts = t.nextMark(), t.grant(slots)
 	}
@@ -67,12 +67,11 @@ func (t *Tracker) Accepted(number int64) {
 		return
 	}
 	t.mark = f.mark
-	for seq, ok := t.fresh.lowest(); ok && t.records.at(seq).offset < t.mark; seq, ok = t.fresh.lowest() {
-		t.fresh.pop()
-		t.ready.push(seq)
+	for r := t.fresh.lowest(); r != nil && r.offset < t.mark; r = t.fresh.lowest() {
+		t.ready.push(t.fresh.pop())
 	}
-	for _, seq := range f.starts {
-		t.granted.push(seq)
+	for _, r := range f.starts {
+		t.granted.push(r)
 	}
 }
 
@@ -97,10 +96,10 @@ func (t *Tracker) Unknown(number int64) {
 }
 
 // ask takes back that the starts of these records are on record, or about to be.
-func (t *Tracker) ask(starts []int64) {
-	for _, seq := range starts {
-		t.records.at(seq).note.open = false
-		t.alone.push(seq)
+func (t *Tracker) ask(starts []*record) {
+	for _, r := range starts {
+		r.note.open = false
+		t.alone.push(r)
 	}
 }
 
@@ -119,7 +118,7 @@ func (t *Tracker) accept(c Commit) {
 	t.last = c
 	t.doubts = nil
 	t.final = c.Number
-	t.lines.settle(&t.records, c.Number, t.queue)
+	t.lines.settle(c.Number, t.queue)
 }
 
 // doubt keeps a commit that may be on record. Of many in a row only the last are kept:

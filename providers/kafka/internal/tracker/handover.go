@@ -15,8 +15,8 @@ func (t *Tracker) Leave() {
 	t.leaving = true
 	t.changed = true
 	t.mark = t.crashed
-	for seq, ok := t.ready.pop(); ok; seq, ok = t.ready.pop() {
-		t.queue(t.records.at(seq))
+	for len(t.ready) > 0 {
+		t.queue(t.ready.pop())
 	}
 	t.ask(t.granted)
 	t.granted = nil
@@ -53,9 +53,9 @@ func (t *Tracker) Left() bool { return t.leaving && t.flight == nil && !t.change
 // over once more.
 func (t *Tracker) handedOver() []note {
 	list := t.notes.values()
-	t.records.each(func(r *record) {
+	for r := t.records.lowest; r != nil; r = r.higher {
 		if r.run == 0 {
-			return
+			continue
 		}
 		n := note{offset: r.offset, keyed: r.keyed}
 		if r.note != nil {
@@ -68,6 +68,6 @@ func (t *Tracker) handedOver() []note {
 		} else {
 			list = slices.Insert(list, i, n)
 		}
-	})
+	}
 	return list
 }

@@ -7,19 +7,22 @@ import (
 )
 
 // interval are the offsets from one to another, which is not in it.
-type interval struct{ from, to int64 }
+type interval struct {
+	from, to int64
+	before   int64 // the offset of the record before the first
+}
 
 // intervals are what is settled ahead of the lowest unsettled record, sorted. They do
 // not touch each other.
 type intervals []interval
 
-// add puts in one offset. The offsets of the records before and after it are given, so
-// that offsets without a record do not keep intervals apart.
-func (in *intervals) add(offset, before, after int64) {
+// add puts in one offset. That of the record before it is given, so that offsets without
+// a record do not keep intervals apart.
+func (in *intervals) add(offset, before int64) {
 	list := *in
 	i := list.above(offset)
 	left := i > 0 && (list[i-1].to == offset || list[i-1].to == before+1)
-	right := i < len(list) && (list[i].from == offset+1 || list[i].from == after)
+	right := i < len(list) && (list[i].from == offset+1 || list[i].before == offset)
 	switch {
 	case left && right:
 		list[i-1].to = list[i].to
@@ -27,9 +30,9 @@ func (in *intervals) add(offset, before, after int64) {
 	case left:
 		list[i-1].to = offset + 1
 	case right:
-		list[i].from = offset
+		list[i].from, list[i].before = offset, before
 	default:
-		*in = slices.Insert(list, i, interval{offset, offset + 1})
+		*in = slices.Insert(list, i, interval{offset, offset + 1, before})
 	}
 }
 

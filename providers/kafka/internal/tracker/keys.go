@@ -6,7 +6,7 @@ import "slices"
 // and is not on record yet, and those that wait behind it.
 type line struct {
 	key         string
-	first, last int64 // of those that wait; 0: none
+	first, last *record // of those that wait
 }
 
 // lines are those of all keys that unsettled records have.
@@ -23,7 +23,7 @@ type unheard struct {
 
 // join puts the record into the line of its key. It reports whether it has to wait
 // behind another.
-func (ls *lines) join(rs *records, r *record, key string) bool {
+func (ls *lines) join(r *record, key string) bool {
 	l := ls.of[key]
 	if l == nil {
 		r.line = &line{key: key}
@@ -31,12 +31,12 @@ func (ls *lines) join(rs *records, r *record, key string) bool {
 		return false
 	}
 	r.line = l
-	if l.first == 0 {
-		l.first = r.seq
+	if l.first == nil {
+		l.first = r
 	} else {
-		rs.at(l.last).next = r.seq
+		l.last.behind = r
 	}
-	l.last = r.seq
+	l.last = r
 	return true
 }
 
@@ -47,16 +47,16 @@ func (ls *lines) leave(l *line, commit int64) {
 
 // settle says that the commit is on record. It hands over those that are the foremost
 // of their lines now.
-func (ls *lines) settle(rs *records, commit int64, foremost func(*record)) {
+func (ls *lines) settle(commit int64, foremost func(*record)) {
 	n := 0
 	for ; n < len(ls.unheard) && ls.unheard[n].commit <= commit; n++ {
 		l := ls.unheard[n].line
-		if l.first == 0 {
+		if l.first == nil {
 			delete(ls.of, l.key)
 			continue
 		}
-		r := rs.at(l.first)
-		l.first, r.next = r.next, 0
+		r := l.first
+		l.first, r.behind = r.behind, nil
 		foremost(r)
 	}
 	ls.unheard = slices.Delete(ls.unheard, 0, n)

@@ -12,11 +12,10 @@ func (t *Tracker) CrashLine() int64 { return t.crashed }
 func (t *Tracker) nextMark() int64 {
 	mark := max(t.mark, t.started)
 	next := t.next
-	if seq, ok := t.ready.lowest(); ok {
-		next = t.records.at(seq).offset
-	}
-	if seq, ok := t.fresh.lowest(); ok {
-		next = min(next, t.records.at(seq).offset)
+	for _, waiting := range []*ordered{&t.ready, &t.fresh} {
+		if r := waiting.lowest(); r != nil {
+			next = min(next, r.offset)
+		}
 	}
 	if next == t.next {
 		return mark
@@ -26,18 +25,17 @@ func (t *Tracker) nextMark() int64 {
 
 // grant takes those of the records that wait for a start of their own which would be
 // among the next n to start, and notes that they may be running.
-func (t *Tracker) grant(n int) []int64 {
+func (t *Tracker) grant(n int) []*record {
 	n -= len(t.granted)
-	var starts []int64
+	var starts []*record
 	for len(starts) < n {
-		seq, ok := t.alone.lowest()
-		if !ok {
+		r := t.alone.lowest()
+		if r == nil {
 			break
 		}
-		if other, ok := t.ready.lowest(); ok && other < seq && t.fits(t.records.at(other)) && len(t.ready)+len(starts) >= n {
+		if other := t.ready.lowest(); other != nil && other.offset < r.offset && t.fits(other) && len(t.ready)+len(starts) >= n {
 			break
 		}
-		r := t.records.at(seq)
 		if r.note == nil {
 			if !t.fits(r) {
 				break
@@ -46,8 +44,7 @@ func (t *Tracker) grant(n int) []int64 {
 			t.noted(r)
 		}
 		r.note.open = true
-		t.alone.pop()
-		starts = append(starts, seq)
+		starts = append(starts, t.alone.pop())
 	}
 	return starts
 }

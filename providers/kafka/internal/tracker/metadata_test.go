@@ -14,7 +14,7 @@ import (
 func sample() state {
 	return state{
 		owner: 7, offset: 1000, crashed: 1010, mark: 1300,
-		settled: intervals{{1001, 1002}, {1004, 1200}, {1250, 1251}},
+		settled: intervals{{1001, 1002, 1000}, {1004, 1200, 1003}, {1250, 1251, 1249}},
 		notes: []note{
 			{offset: 1000, open: true, crashes: 3},
 			{offset: 1003, keyed: true, counts: Counts{Failures: 2, Snoozes: 300, Parks: 4}, due: 1_800_000_000_000},
@@ -69,7 +69,7 @@ func TestForeignMetadata(t *testing.T) {
 		"an empty interval":       reframe(1000, func(b []byte) []byte { return append(b[:4], 0, 0, 1, 1, 0) }),
 		"a note on a settled":     reframe(1000, func(b []byte) []byte { return append(b[:4], 0, 0, 1, 1, 1, 1, 0) }),
 		"two notes on one":        reframe(1000, func(b []byte) []byte { return append(b[:4], 0, 0, 0, 1, 0, 0, 0) }),
-		"a distance too large":    reframe(1000, func(b []byte) []byte { return append(b[:4], 0xff, 0xff, 0xff, 0x7f, 0, 0) }),
+		"a distance too large":    reframe(1000, func(b []byte) []byte { return append(b[:4], 0xff, 0xff, 0xff, 0xff, 1, 0, 0) }),
 	} {
 		if _, err := Load(Config{}, 1000, metadata); err != ErrForeign {
 			t.Errorf("%s: %v, want ErrForeign", name, err)

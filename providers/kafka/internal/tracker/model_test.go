@@ -238,8 +238,8 @@ func (w *world) send(o *worker, slots int) bool {
 		known[offset] = k
 	}
 	granted := map[int64]bool{}
-	for _, seq := range append(o.flight.starts, o.granted...) {
-		granted[o.records.at(seq).offset] = true
+	for _, r := range append(o.flight.starts, o.granted...) {
+		granted[r.offset] = true
 	}
 	o.sent = &commitment{Commit: c, known: known, granted: granted, leaving: o.leaving}
 	return true
@@ -275,7 +275,7 @@ func (w *world) probe() {
 		case !e.lost && (got == Dropped) != w.record.known[e.offset].settled:
 			w.t.Fatalf("record %d is settled: %v; to the next owner: %v", e.offset, w.record.known[e.offset].settled, got == Dropped)
 		case got == Kept:
-			found[e.offset] = next.records.at(next.records.end - 1)
+			found[e.offset] = next.records.highest
 		}
 	}
 	for _, r := range w.owner.runs {

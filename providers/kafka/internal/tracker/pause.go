@@ -16,17 +16,15 @@ const (
 // Paused says why the partition takes no more records, or starts none, until some of
 // those that it has are settled.
 func (t *Tracker) Paused() Pause {
-	if r := t.records.lowest(); r != nil && max(t.next, t.beyond)-r.offset >= int64(t.config.Window) {
+	if r := t.records.lowest; r != nil && max(t.next, t.beyond)-r.offset >= int64(t.config.Window) {
 		return WindowFull
 	}
 	if t.startable() != nil {
 		return NotPaused
 	}
 	for _, waiting := range []*ordered{&t.ready, &t.alone} {
-		if seq, ok := waiting.lowest(); ok {
-			if r := t.records.at(seq); r.note == nil && !t.fits(r) {
-				return MetadataFull
-			}
+		if r := waiting.lowest(); r != nil && r.note == nil && !t.fits(r) {
+			return MetadataFull
 		}
 	}
 	return NotPaused

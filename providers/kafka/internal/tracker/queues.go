@@ -6,54 +6,58 @@ import (
 )
 
 // ordered is a heap of records, the lowest first.
-type ordered []int64
+type ordered []*record
 
-func (o ordered) lowest() (int64, bool) {
+// lowest returns the first of them, nil if there is none.
+func (o ordered) lowest() *record {
 	if len(o) == 0 {
-		return 0, false
+		return nil
 	}
-	return o[0], true
+	return o[0]
 }
 
-func (o *ordered) push(seq int64) {
-	h := append(*o, seq)
+func (o *ordered) push(r *record) {
+	h := append(*o, r)
 	i := len(h) - 1
-	for i > 0 && h[(i-1)/2] > seq {
+	for i > 0 && h[(i-1)/2].offset > r.offset {
 		h[i] = h[(i-1)/2]
 		i = (i - 1) / 2
 	}
-	h[i] = seq
+	h[i] = r
 	*o = h
 }
 
-func (o *ordered) pop() (int64, bool) {
+// pop takes out the first of them, which must be there.
+func (o *ordered) pop() *record {
 	h := *o
-	if len(h) == 0 {
-		return 0, false
-	}
-	top, last := h[0], h[len(h)-1]
-	h = h[:len(h)-1]
+	n := len(h) - 1
+	top, last := h[0], h[n]
+	h[n] = nil
+	h = h[:n]
 	*o = h
 	i := 0
 	for {
 		child := 2*i + 1
-		if child+1 < len(h) && h[child+1] < h[child] {
+		if child+1 < n && h[child+1].offset < h[child].offset {
 			child++
 		}
-		if child >= len(h) || h[child] >= last {
+		if child >= n || h[child].offset >= last.offset {
 			break
 		}
 		h[i] = h[child]
 		i = child
 	}
-	if len(h) > 0 {
+	if n > 0 {
 		h[i] = last
 	}
-	return top, true
+	return top
 }
 
 // later is a record that waits for its time.
-type later struct{ due, seq int64 }
+type later struct {
+	due    int64
+	record *record
+}
 
 // laters are sorted, the earliest first. They are few: each has a note.
 type laters []later
@@ -63,8 +67,9 @@ func (ls *laters) push(l later) {
 	*ls = slices.Insert(*ls, i, l)
 }
 
-func (ls *laters) pop() later {
-	l := (*ls)[0]
+// pop takes out the first of them, which must be there.
+func (ls *laters) pop() *record {
+	r := (*ls)[0].record
 	*ls = slices.Delete(*ls, 0, 1)
-	return l
+	return r
 }

@@ -1,96 +1,59 @@
 package tracker
 
-// record is a record that was added and not settled when it was.
+// record is a record that was added and is not settled.
 type record struct {
 	offset  int64
-	seq     int64
-	run     uint64 // the run that is under way; 0: none
-	next    int64  // the next one that waits in its line; 0: none
-	line    *line  // nil: no ordering key
+	before  int64   // the offset of the record before it, settled or not
+	run     uint64  // the run that is under way; 0: none
+	line    *line   // nil: no ordering key
+	behind  *record // the next one that waits in its line
 	note    *note
 	keyed   bool
 	crashed bool // it was below the crash line when it was added, and the first of its key
-	settled bool
+
+	lower, higher *record // its neighbours among those that are not settled
 }
 
-// records are a ring of records in the order of their offsets, numbered one by one: seq
-// says where one is, whatever offsets are left out.
+// records are those that are not settled, in the order of their offsets.
 type records struct {
-	ring       []record // as many as a power of two
-	first, end int64
-	unsettled  int
+	lowest, highest *record
+	n               int
+	spare           *record // settled ones, to be used again
 }
 
-func (rs *records) at(seq int64) *record {
-	return &rs.ring[seq&int64(len(rs.ring)-1)]
-}
-
-// push appends a record. Pointers to others are void afterwards.
+// push appends a record.
 func (rs *records) push(r record) *record {
-	if rs.end-rs.first == int64(len(rs.ring)) {
-		rs.grow()
+	p := rs.spare
+	if p == nil {
+		p = new(record)
+	} else {
+		rs.spare = p.higher
 	}
-	r.seq = rs.end
-	rs.end++
-	rs.unsettled++
-	p := rs.at(r.seq)
 	*p = r
+	p.lower = rs.highest
+	if p.lower == nil {
+		rs.lowest = p
+	} else {
+		p.lower.higher = p
+	}
+	rs.highest = p
+	rs.n++
 	return p
 }
 
-func (rs *records) grow() {
-	larger := records{ring: make([]record, max(64, 2*len(rs.ring)))}
-	for seq := rs.first; seq < rs.end; seq++ {
-		*larger.at(seq) = *rs.at(seq)
+// remove takes out a record. It is of no use afterwards.
+func (rs *records) remove(r *record) {
+	if r.lower == nil {
+		rs.lowest = r.higher
+	} else {
+		r.lower.higher = r.higher
 	}
-	rs.ring = larger.ring
-}
-
-// lowest returns the lowest unsettled record, nil if there is none.
-func (rs *records) lowest() *record {
-	if rs.first == rs.end {
-		return nil
+	if r.higher == nil {
+		rs.highest = r.lower
+	} else {
+		r.higher.lower = r.lower
 	}
-	return rs.at(rs.first)
-}
-
-// trim drops the settled records below the lowest unsettled one.
-func (rs *records) trim() {
-	for rs.first < rs.end && rs.at(rs.first).settled {
-		*rs.at(rs.first) = record{}
-		rs.first++
-	}
-}
-
-// running returns the record of a run, nil if the run has ended.
-func (rs *records) running(run Run) *record {
-	if run.number == 0 || run.seq < rs.first || run.seq >= rs.end {
-		return nil
-	}
-	if r := rs.at(run.seq); r.run == run.number {
-		return r
-	}
-	return nil
-}
-
-// before returns the offset of the record before r, or r's own if there is none.
-func (rs *records) before(r *record) int64 {
-	if r.seq == rs.first {
-		return r.offset
-	}
-	return rs.at(r.seq - 1).offset
-}
-
-// after returns the offset of the record after r, or r's own if there is none.
-func (rs *records) after(r *record) int64 {
-	if r.seq == rs.end-1 {
-		return r.offset
-	}
-	return rs.at(r.seq + 1).offset
-}
-
-func (rs *records) each(do func(*record)) {
-	for seq := rs.first; seq < rs.end; seq++ {
-		do(rs.at(seq))
-	}
+	*r = record{higher: rs.spare}
+	rs.spare = r
+	rs.n--
 }

@@ -13,19 +13,15 @@ func (t *Tracker) Settle(run Run) (commit int64, err error) {
 	t.space.release(r.keyed)
 	if r.note != nil {
 		t.notes.remove(r.note)
-		r.note = nil
 	}
 	if r.line != nil {
 		t.lines.leave(r.line, t.number+1)
 	}
-	r.settled = true
-	t.records.unsettled--
-	if t.records.lowest() == r {
-		t.records.trim()
-	} else {
-		t.settled.add(r.offset, t.records.before(r), t.records.after(r))
+	if r != t.records.lowest {
+		t.settled.add(r.offset, r.before)
 		t.space.settled += settledSpace
 	}
+	t.records.remove(r)
 	t.advance()
 	return t.said(), nil
 }
@@ -35,7 +31,7 @@ func (t *Tracker) Settle(run Run) (commit int64, err error) {
 // (0: at once). The counts replace those that it had. It fails with ErrUnordered for a
 // record without a key.
 func (t *Tracker) Again(run Run, counts Counts, due int64) (commit int64, err error) {
-	if r := t.records.running(run); r != nil && !r.keyed {
+	if run.running() && !run.record.keyed {
 		return 0, ErrUnordered
 	}
 	r := t.stop(run)
@@ -66,10 +62,10 @@ func (t *Tracker) Final(commit int64) bool { return commit <= t.final }
 
 // stop ends a run. It returns nil if the run is not under way.
 func (t *Tracker) stop(run Run) *record {
-	r := t.records.running(run)
-	if r == nil {
+	if !run.running() {
 		return nil
 	}
+	r := run.record
 	r.run = 0
 	t.running--
 	if r.note != nil {

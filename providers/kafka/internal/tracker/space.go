@@ -4,9 +4,9 @@ package tracker
 // distance from the one before. All are less than two windows, one of them the mark's
 // chunk, from the committed one.
 const (
-	widestWindow = 1 << 20
+	widestWindow = 1 << 27
 	widestSpan   = 2*widestWindow - 1
-	spanSpace    = 3
+	spanSpace    = 4
 	headSpace    = ownerSpace + 3*spanSpace + sumSpace // owner, crash line, mark, number of intervals
 	settledSpace = spanSpace + 1                       // a record settled: a distance, and a length that grows by a byte or is one
 	plainSpace   = spanSpace + 1 + 1                   // a note: distance, flags, crashes

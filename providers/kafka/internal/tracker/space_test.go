@@ -55,14 +55,14 @@ func spread(h *hand, key string) {
 	}
 }
 
-// Everything is as wide as it can be: a distance of three bytes before each note, all
+// Everything is as wide as it can be: a distance of four bytes before each note, all
 // that a note can have in it, and the lowest record in the place of its own. There is no
 // byte too few, and no room for one more.
 func TestTheWidestNotesJustFit(t *testing.T) {
 	t.Parallel()
-	const far = 17_000
+	const far = 2_200_000
 	for bound := 128; bound < 400; bound++ {
-		config := Config{Metadata: bound, Chunk: 1 << 20, Window: 1 << 20}
+		config := Config{Metadata: bound, Chunk: widestWindow}
 		h := take(t, config)
 		add := func(from, to int64) {
 			for i := from; i < to; i++ {
@@ -100,9 +100,9 @@ func TestTheWidestNotesJustFit(t *testing.T) {
 
 func TestSettlementsBetweenTwoCommitsAreReckonedWith(t *testing.T) {
 	t.Parallel()
-	const far = 17_000
+	const far = 2_200_000
 	for bound := 128; bound < 400; bound++ {
-		h := take(t, Config{Metadata: bound, Chunk: 1 << 20, Window: 1 << 20})
+		h := take(t, Config{Metadata: bound, Chunk: widestWindow})
 		for i := range int64(60) {
 			h.add(far*i, far*i+1, fmt.Sprint(i))
 			h.add(far*i+far/2, far*i+far/2+1, "")

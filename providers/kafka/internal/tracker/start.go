@@ -23,8 +23,11 @@ type Run struct {
 	Counts Counts
 
 	number uint64
-	seq    int64
+	record *record
 }
+
+// running reports whether the run has not ended.
+func (r Run) running() bool { return r.record != nil && r.record.run == r.number }
 
 // Start starts the lowest record that may start at the given time (milliseconds since
 // 1970, the clock that Again was given). It returns false if there is none, or no room
@@ -35,12 +38,11 @@ func (t *Tracker) Start(now int64) (Run, bool) {
 	if from == nil {
 		return Run{}, false
 	}
-	seq, _ := from.pop()
-	r := t.records.at(seq)
+	r := from.pop()
 	t.runs++
 	t.running++
 	r.run = t.runs
-	run := Run{Offset: r.offset, number: r.run, seq: seq}
+	run := Run{Offset: r.offset, number: r.run, record: r}
 	if r.note == nil {
 		t.space.reserve(r.keyed)
 		t.started = max(t.started, r.offset+1)
@@ -56,10 +58,8 @@ func (t *Tracker) Startable() int { return len(t.ready) + len(t.granted) + len(t
 // Foremost is the offset of the lowest of these. It returns false if there is none.
 func (t *Tracker) Foremost() (offset int64, ok bool) {
 	for _, waiting := range []*ordered{&t.ready, &t.granted, &t.fresh, &t.alone} {
-		if seq, some := waiting.lowest(); some {
-			if at := t.records.at(seq).offset; !ok || at < offset {
-				offset, ok = at, true
-			}
+		if r := waiting.lowest(); r != nil && (!ok || r.offset < offset) {
+			offset, ok = r.offset, true
 		}
 	}
 	return offset, ok
@@ -68,12 +68,11 @@ func (t *Tracker) Foremost() (offset int64, ok bool) {
 // startable returns the queue whose first record is the next to start, nil if none may
 // start.
 func (t *Tracker) startable() *ordered {
-	granted, some := t.granted.lowest()
-	ready, ok := t.ready.lowest()
+	granted, ready := t.granted.lowest(), t.ready.lowest()
 	switch {
-	case ok && (!some || ready < granted) && t.fits(t.records.at(ready)):
+	case ready != nil && (granted == nil || ready.offset < granted.offset) && t.fits(ready):
 		return &t.ready
-	case some:
+	case granted != nil:
 		return &t.granted
 	}
 	return nil
@@ -92,27 +91,27 @@ func (t *Tracker) Wake() (due int64, ok bool) {
 func (t *Tracker) queue(r *record) {
 	switch {
 	case r.note != nil && r.note.due > 0:
-		t.later.push(later{due: r.note.due, seq: r.seq})
+		t.later.push(later{r.note.due, r})
 	case r.note != nil || r.offset < t.crashed:
-		t.alone.push(r.seq)
+		t.alone.push(r)
 	case r.offset < t.mark:
-		t.ready.push(r.seq)
+		t.ready.push(r)
 	default:
-		t.fresh.push(r.seq)
+		t.fresh.push(r)
 	}
 }
 
 // wake moves those whose time has come to where they wait for their start.
 func (t *Tracker) wake(now int64) {
 	for len(t.later) > 0 && t.later[0].due <= now {
-		l := t.later.pop()
-		t.records.at(l.seq).note.due = 0
-		t.alone.push(l.seq)
+		r := t.later.pop()
+		r.note.due = 0
+		t.alone.push(r)
 	}
 }
 
 // fits reports whether the record may be started, or have its start put on record:
 // whatever comes of it, and of all that run, the metadata has room.
 func (t *Tracker) fits(r *record) bool {
-	return t.space.fits(r.keyed, r == t.records.lowest())
+	return t.space.fits(r.keyed, r == t.records.lowest)
 }

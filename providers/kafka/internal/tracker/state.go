@@ -92,7 +92,7 @@ func decodeState(offset int64, b []byte) (state, bool) {
 		from := at + r.span()
 		to := from + r.span()
 		r.ok = r.ok && at < from && from < to
-		s.settled = append(s.settled, interval{from, to})
+		s.settled = append(s.settled, interval{from, to, from - 1})
 		at = to
 	}
 	end := at

@@ -15,7 +15,7 @@ type Config struct {
 	// crash counts for more records that had not started. Defaults to 64.
 	Chunk int
 	// Window is the most offsets between the lowest unsettled record and the last
-	// one added. Defaults to 65,536. At most 1,048,576.
+	// one added. It takes no memory. Defaults to the most that can be: 134,217,728.
 	Window int
 	// Metadata is the most bytes of a commit's metadata, 128 to 32,767: the broker's
 	// offset.metadata.max.bytes. Defaults to 4096.
@@ -31,7 +31,7 @@ func (c Config) withDefaults() Config {
 		c.Chunk = 64
 	}
 	if c.Window <= 0 {
-		c.Window = 1 << 16
+		c.Window = widestWindow
 	}
 	if c.Metadata <= 0 {
 		c.Metadata = 4096
@@ -81,7 +81,6 @@ type Tracker struct {
 // only an offset: its records count from the given offset on.
 func New(config Config, offset int64) *Tracker {
 	t := &Tracker{config: config.withDefaults(), next: offset, crashed: offset, mark: offset}
-	t.records.first, t.records.end = 1, 1
 	t.lines.of = make(map[string]*line)
 	t.last = Commit{Offset: offset}
 	t.space = newSpace(t.config.Metadata)
@@ -129,14 +128,14 @@ func (t *Tracker) advance() {
 
 // base is the offset of the lowest unsettled record: what the next commit commits.
 func (t *Tracker) base() int64 {
-	if r := t.records.lowest(); r != nil {
+	if r := t.records.lowest; r != nil {
 		return r.offset
 	}
 	return t.next
 }
 
 // Unsettled is how many of the records that were added are not settled.
-func (t *Tracker) Unsettled() int { return t.records.unsettled }
+func (t *Tracker) Unsettled() int { return t.records.n }
 
 // Running is how many of them are running.
 func (t *Tracker) Running() int { return t.running }
@@ -144,11 +143,11 @@ func (t *Tracker) Running() int { return t.running }
 // Runs returns the offsets of those that are running, in order.
 func (t *Tracker) Runs() []int64 {
 	offsets := make([]int64, 0, t.running)
-	t.records.each(func(r *record) {
+	for r := t.records.lowest; r != nil; r = r.higher {
 		if r.run != 0 {
 			offsets = append(offsets, r.offset)
 		}
-	})
+	}
 	return offsets
 }
 

@@ -199,6 +199,32 @@ func TestWhatTheLogLost(t *testing.T) {
 	h.expect("offset", h.record.Offset, int64(12))
 }
 
+func TestASlowRecordDoesNotStopOthers(t *testing.T) {
+	t.Parallel()
+	h := take(t, Config{})
+	h.add(0, 1, "")
+	h.begin(1)
+	const many = 300_000
+	for next := int64(1); next < many; next += 64 {
+		h.add(next, next+64, "")
+		for _, offset := range h.begin(aLot) {
+			h.settle(offset)
+			delete(h.runs, offset)
+		}
+	}
+	h.commit(0, 0)
+	h.expect("unsettled", h.Unsettled(), 1)
+	h.expect("paused", h.Paused(), NotPaused)
+	if n := len(h.record.Metadata); n > 40 {
+		t.Errorf("metadata of %d bytes for one interval", n)
+	}
+	h.load(Config{})
+	h.add(0, 1, "")
+	if h.Next() < many {
+		t.Errorf("the next owner reads on from %d, where all is settled up to %d", h.Next(), many)
+	}
+}
+
 func TestAGapThatIsLargerThanTheWindow(t *testing.T) {
 	t.Parallel()
 	h := take(t, Config{Window: 4})
