@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"sync"
 	"testing"
 	"time"
 
@@ -259,5 +260,49 @@ func TestALeaseThatTheBrokersCannotDoIsRefused(t *testing.T) {
 			_ = sub.Close(ctx)
 		}
 		cancel()
+	}
+}
+
+// TestABrokerThatIsKilledUnderLoadLosesNothing kills the broker again and again while
+// jobs are published and run.
+func TestABrokerThatIsKilledUnderLoadLosesNothing(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("it kills a broker of its own")
+	}
+	k := brokers.RequireKafka(t, brokers.KafkaOptions{})
+	c := newCluster(t, k.Addr())
+	l := newLedger(t, 50*time.Millisecond)
+	client, _ := c.open()
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var producers sync.WaitGroup
+	for i := range 4 {
+		producers.Go(func() { l.produce(ctx, client, "q", i) })
+	}
+	workers := map[string]*comer{"a": l.come(c, "a", "q", 10), "b": l.come(c, "b", "q", 10)}
+	total := func() (n int) {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		return len(l.done)
+	}
+	for range often(2, 10) {
+		before := total()
+		until(t, "jobs run", func() bool { return total() > before+20 })
+		if err := k.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.Restart(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		back, before := time.Now(), total()
+		until(t, "jobs run again", func() bool { return total() > before+20 })
+		t.Logf("jobs ran again within %v of the broker's return", time.Since(back).Round(time.Millisecond))
+	}
+	cancel()
+	producers.Wait()
+	l.gather(c, workers, "q")
+	if l.crashes > 0 {
+		t.Errorf("a job counts %d crashes, and no worker has died", l.crashes)
 	}
 }
