@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -120,6 +121,42 @@ func TestALetterIsReplayedOrDiscardedOnce(t *testing.T) {
 	}
 	if slices.Sort(back); !slices.Equal(back, []string{"q-1", "q-3"}) {
 		t.Errorf("back in the queue are %v, want q-1 and q-3", back)
+	}
+}
+
+// TestAReplayThatIsCutOffLosesNothing takes all connections away when the copy is stored.
+func TestAReplayThatIsCutOffLosesNothing(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	var cut *store
+	ctx, cancel := context.WithCancel(t.Context())
+	c.in.hook = func(point string) {
+		if point == "replayed" {
+			cut.wires.close()
+			cancel()
+		}
+	}
+	cut, _ = c.open()
+	at := bury(t, cut, aJob("one", "q"))
+	stored, err := cut.provider.Dead.Replay(ctx, at...)
+	if err == nil && stored[0].Outcome != provider.OutcomeUnknown {
+		t.Errorf("Replay: %s, %v; want unknown, or an error", stored[0].Outcome, stored[0].Err)
+	}
+	c.in.hook = nil
+	s, _ := c.open()
+	if got := listed(t, s, provider.DeadFilter{}); !slices.Equal(got, []string{"one"}) {
+		t.Errorf("dead letters are %v, want one", got)
+	}
+	got, err := s.provider.Dead.Replay(t.Context(), at...)
+	if diff := cmp.Diff([]string{"stored one"}, outcomes(t, got, err)); diff != "" {
+		t.Errorf("Replay again (-want +got):\n%s", diff)
+	}
+	n := 0
+	for _, records := range inTopic(t, s, "q") {
+		n += len(records)
+	}
+	if n != 2 || len(listed(t, s, provider.DeadFilter{})) != 0 {
+		t.Errorf("%d copies are in the queue, want two under one id, and no letter", n)
 	}
 }
 

@@ -53,6 +53,8 @@
 // a few more, so that they share evenly. Each partition costs a long poll in its worker
 // and room on the brokers, not speed.
 //
+// The client asks for all topics of the cluster every few seconds, to know who leads them.
+//
 // Partitions that others add are used after some seconds, with an event of kind Degraded:
 // keys then have other partitions, and order is not kept between jobs of a key that were
 // stored before and after. This package adds none.
@@ -77,7 +79,7 @@
 // Topics of jobs are made to keep all: what is settled is deleted by the workers, from
 // time to time. A topic that exists and may lose jobs (a retention.ms shorter than the
 // longest max age and a day, a retention.bytes, a cleanup.policy of compact) is refused
-// by name when a worker starts. If the log begins behind what was settled all the same,
+// by name when a worker starts, and so is one of dead letters that may lose some. If the log begins behind what was settled all the same,
 // an event of kind RetentionOvertaken says how many are gone.
 //
 // A user who may not delete records gets an event; then settled jobs stay in the topic

@@ -181,8 +181,13 @@ func TestATopicThatWasDeletedIsMadeAgain(t *testing.T) {
 	t.Parallel()
 	c := sharedCluster(t)
 	s, _ := c.open()
+	other, _ := c.open() // which knows sooner
 	publish(t, s, someJobs(10, "q")...)
-	c.deleteTopics()
+	until(t, "the topic is gone", func() bool {
+		c.deleteTopics()
+		there, err := other.topics.there(t.Context(), s.names.jobs("q"))
+		return err == nil && !there
+	})
 	publish(t, s, someJobs(10, "q")...)
 	n := 0
 	for _, records := range inTopic(t, s, "q") {

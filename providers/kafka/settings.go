@@ -53,24 +53,15 @@ const (
 	retentionSlack = 24 * time.Hour
 )
 
-// checkRetention refuses a topic of jobs that exists and from which Kafka takes jobs
-// that are not settled.
+// checkRetention refuses topics of a queue that exist and from which Kafka takes jobs
+// that are not settled, or dead letters.
 func (s *store) checkRetention(ctx context.Context, queue string, maxAge time.Duration) error {
-	topic := s.names.jobs(queue)
-	var found map[string]string
-	err := s.insist(ctx, func(ctx context.Context) (err error) {
-		found, err = s.describe(ctx, topic)
-		return err
-	})
-	if errors.Is(err, kafkago.TopicAuthorizationFailed) {
-		s.news.emit(provider.Event{Kind: provider.Degraded, Queue: queue, Err: err,
-			Message: "the retention of topic " + topic + " is not checked, because the user may not read its settings"})
-		return nil
-	}
-	if err != nil {
-		return fmt.Errorf("settings of topic %s: %w", topic, err)
-	}
 	const remedy = "set cleanup.policy=delete, retention.ms=-1 and retention.bytes=-1: what is settled is deleted by the workers"
+	topic := s.names.jobs(queue)
+	found, err := s.settingsOf(ctx, queue, topic)
+	if err != nil || found == nil {
+		return err
+	}
 	if policy := found["cleanup.policy"]; strings.Contains(policy, "compact") {
 		return setupError(fmt.Sprintf("topic %s has the cleanup.policy %s, and loses jobs that share an ordering key", topic, policy), remedy)
 	}
@@ -82,7 +73,44 @@ func (s *store) checkRetention(ctx context.Context, queue string, maxAge time.Du
 	if err == nil && kept >= 0 && kept < needed.Milliseconds() {
 		return setupError(fmt.Sprintf("topic %s has a retention.ms of %d, %v, and jobs may wait there for %v and a day", topic, kept, time.Duration(kept)*time.Millisecond, needed-retentionSlack), remedy)
 	}
+	return s.checkDead(ctx, queue)
+}
+
+// checkDead refuses a topic of dead letters that exists and loses some.
+func (s *store) checkDead(ctx context.Context, queue string) error {
+	topic := s.names.dead(queue)
+	if there, err := s.topics.there(ctx, topic); err != nil || !there {
+		return explained(err)
+	}
+	found, err := s.settingsOf(ctx, queue, topic)
+	if err != nil || found == nil {
+		return err
+	}
+	for _, key := range []string{"retention.ms", "retention.bytes"} {
+		if value := found[key]; strings.Contains(found["cleanup.policy"], "delete") && value != "" && value != "-1" {
+			return setupError(fmt.Sprintf("topic %s has a %s of %s, and loses dead letters", topic, key, value),
+				"set cleanup.policy=compact,delete, retention.ms=-1 and retention.bytes=-1")
+		}
+	}
 	return nil
+}
+
+// settingsOf returns the settings of a topic; nil with an event if the user may not read
+// them.
+func (s *store) settingsOf(ctx context.Context, queue, topic string) (found map[string]string, err error) {
+	err = s.insist(ctx, func(ctx context.Context) (err error) {
+		found, err = s.describe(ctx, topic)
+		return err
+	})
+	if errors.Is(err, kafkago.TopicAuthorizationFailed) {
+		s.news.emit(provider.Event{Kind: provider.Degraded, Queue: queue, Err: err,
+			Message: "the retention of topic " + topic + " is not checked, because the user may not read its settings"})
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("settings of topic %s: %w", topic, err)
+	}
+	return found, nil
 }
 
 // describe returns the settings of a topic.

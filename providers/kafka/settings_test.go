@@ -11,10 +11,15 @@ import (
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
-// make makes a topic of jobs by hand, with some settings of its own.
+// make makes a topic of jobs by hand, with two partitions and some settings of its own.
 func (c *cluster) make(s *store, queue string, settings map[string]string) {
 	c.t.Helper()
-	topic := kafkago.TopicConfig{Topic: s.names.jobs(queue), NumPartitions: 2, ReplicationFactor: 1}
+	c.makeTopic(s, s.names.jobs(queue), settings)
+}
+
+func (c *cluster) makeTopic(s *store, name string, settings map[string]string) {
+	c.t.Helper()
+	topic := kafkago.TopicConfig{Topic: name, NumPartitions: 2, ReplicationFactor: 1}
 	for key, value := range settings {
 		topic.ConfigEntries = append(topic.ConfigEntries, kafkago.ConfigEntry{ConfigName: key, ConfigValue: value})
 	}
@@ -62,6 +67,36 @@ func TestATopicThatLosesJobsIsRefusedByName(t *testing.T) {
 		case made.says != "" && (!errors.As(err, &setup) || !strings.Contains(err.Error(), made.says) || !strings.Contains(err.Error(), s.names.jobs(queue))):
 			t.Errorf("%s: %v, want a SetupError that names the topic and says %q", queue, err, made.says)
 		}
+	}
+}
+
+func TestATopicThatLosesDeadLettersIsRefusedByName(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	s, _ := c.open()
+	for queue, made := range map[string]struct {
+		settings map[string]string
+		says     string
+	}{
+		"usual":   {nil, "retention.ms of 604800000"},
+		"bounded": {map[string]string{"retention.ms": "-1", "retention.bytes": "1000000"}, "retention.bytes of 1000000"},
+		"compact": {map[string]string{"cleanup.policy": "compact"}, ""},
+		"ever":    {map[string]string{"retention.ms": "-1"}, ""},
+	} {
+		c.makeTopic(s, s.names.dead(queue), made.settings)
+		err := prepare(t, s, queue, 0)
+		var setup *provider.SetupError
+		switch {
+		case made.says == "" && err != nil:
+			t.Errorf("%s: %v", queue, err)
+		case made.says != "" && (!errors.As(err, &setup) || !strings.Contains(err.Error(), made.says) || !strings.Contains(err.Error(), s.names.dead(queue))):
+			t.Errorf("%s: %v, want a SetupError that names the topic and says %q", queue, err, made.says)
+		}
+	}
+	// It has two partitions, and letters are in the first.
+	bury(t, s, someJobs(20, "ever")...)
+	if got := listed(t, s, provider.DeadFilter{Queue: "ever"}); len(got) != 20 {
+		t.Errorf("%d letters are listed, want 20", len(got))
 	}
 }
 

@@ -37,13 +37,14 @@ func newTopics(s *store) *topics { return &topics{store: s, known: make(map[stri
 type target struct {
 	queue    string
 	settings kafkago.TopicConfig // with which it is made
+	first    bool                // only the first partition is used, whatever others add
 }
 
-func (s *store) jobsOf(queue string) target { return target{queue, s.jobSettings(queue)} }
-func (s *store) deadOf(queue string) target { return target{queue, s.deadSettings(queue)} }
+func (s *store) jobsOf(queue string) target { return target{queue, s.jobSettings(queue), false} }
+func (s *store) deadOf(queue string) target { return target{queue, s.deadSettings(queue), true} }
 
-// ready makes sure that a topic is there, and returns how many partitions it has.
-// When ctx ends it says why that is not known.
+// ready makes sure that a topic is there, and returns how many partitions of it are
+// used. When ctx ends it says why that is not known.
 func (t *topics) ready(ctx context.Context, to target) (partitions int, err error) {
 	topic := to.settings.Topic
 	t.mu.Lock()
@@ -63,6 +64,9 @@ func (t *topics) ready(ctx context.Context, to target) (partitions int, err erro
 			}
 		}
 		if err == nil {
+			if to.first {
+				partitions = 1
+			}
 			t.saw(to, known.partitions, partitions)
 			return partitions, nil
 		}
