@@ -81,7 +81,6 @@ func (o *opened) drop(p *provider.Provider) {
 // die cuts all connections for good, as the end of a process does, and lets the store
 // know that others have what it had.
 func (s *store) die() {
-	s.cfg.Dial = nil
 	s.wires.close()
 	for _, sub := range s.subscriptions() {
 		sub.member.cancel()
