@@ -14,25 +14,15 @@ import (
 // still runs, which is then run again by its next owner.
 const mostEmptying = 5 * time.Minute
 
-// recount is how often a worker looks whether its topics have other partitions.
-const recount = 5 * time.Second
-
 // balance does what others wait for. It is called with each heartbeat.
-func (s *subscription) balance(ctx context.Context) {
+func (s *subscription) balance() {
 	s.mu.Lock()
+	defer s.mu.Unlock()
 	now := time.Now()
 	for _, l := range s.lanes {
 		l.empty(now, min(mostEmptying, max(s.opts.LongestRun, s.opts.Lease)))
 	}
 	s.partLocked()
-	look := now.Sub(s.counted) > recount
-	if look {
-		s.counted = now
-	}
-	s.mu.Unlock()
-	if look {
-		s.count(ctx)
-	}
 }
 
 // empty chooses partitions to give up, and leaves those of which nothing runs.
@@ -81,19 +71,22 @@ func (s *subscription) partLocked() {
 	}
 }
 
-// count asks for a new generation if there are other partitions than were assigned.
-func (s *subscription) count(ctx context.Context) {
-	ctx, cancel := context.WithTimeout(ctx, recount)
-	defer cancel()
-	for queue, l := range s.lanes {
-		n, err := s.store.topics.ready(ctx, s.store.jobsOf(queue))
-		if err != nil {
-			return
+// recount is how often a worker looks whether its topics have other partitions.
+const recount = 5 * time.Second
+
+// count asks for a new generation when there are other partitions than were assigned,
+// until the subscription is closed.
+func (s *subscription) count() {
+	for sleep(s.closing, recount) {
+		for queue, l := range s.lanes {
+			ctx, cancel := context.WithTimeout(s.closing, s.store.cfg.Timeout)
+			n, err := s.store.topics.ready(ctx, s.store.jobsOf(queue))
+			cancel()
+			s.mu.Lock()
+			if err == nil && l.partitions != n && s.member.now.id != "" {
+				s.member.rejoin()
+			}
+			s.mu.Unlock()
 		}
-		s.mu.Lock()
-		if l.partitions != n {
-			s.member.rejoin()
-		}
-		s.mu.Unlock()
 	}
 }

@@ -150,12 +150,15 @@ func (m *member) count(ctx context.Context, claims []claim) (map[string]int, err
 			partitions[topic] = 0
 		}
 	}
-	topics := m.sub.store.topics
-	if err := topics.refresh(ctx); err != nil {
-		return nil, err
-	}
+	topics, fresh := m.sub.store.topics, false
 	for topic := range partitions {
 		n, err := topics.look(ctx, topic)
+		if err == nil && n == 0 && !fresh { // it may be new
+			fresh = true
+			if err = topics.refresh(ctx); err == nil {
+				n, err = topics.look(ctx, topic)
+			}
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -194,7 +197,7 @@ func (m *member) beats(ctx context.Context) {
 		switch {
 		case err == nil:
 			m.lives(sent)
-			m.sub.balance(ctx)
+			m.sub.balance()
 		case errors.Is(err, kafkago.RebalanceInProgress):
 			m.lives(sent)
 			fallthrough

@@ -29,7 +29,6 @@ type subscription struct {
 	mu      sync.Mutex // guards the partitions, and what else says so
 	parts   map[spot]*partition
 	wants   bool // Receive waits for what may start
-	counted time.Time
 	unswept bool // it may not delete what is settled
 }
 
@@ -102,6 +101,7 @@ func (s *store) subscribe(ctx context.Context, opts provider.SubscribeOptions) (
 	first := make(chan error, 1)
 	sub.member.start(first)
 	sub.work.Go(sub.commit.run)
+	sub.work.Go(sub.count)
 	if err := sub.begins(ctx, first); err != nil {
 		return nil, errors.Join(err, sub.Close(context.WithoutCancel(ctx)))
 	}
