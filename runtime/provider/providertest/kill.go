@@ -396,7 +396,7 @@ func (t *env) allEnd(c *chain, chains int) map[string]map[string][]entry {
 		case all > before:
 			before, changed = all, time.Now()
 		case time.Since(changed) > t.patience:
-			t.Fatalf("%d of %d chains ended after their workers were killed", ended, chains)
+			t.Fatalf("%d of %d chains ended after their workers were killed, and %d jobs are dead", ended, chains, t.letterCount())
 		}
 	}
 }
@@ -408,9 +408,17 @@ func killRandom(t *env) {
 	for i := range chains {
 		t.begin(c, fmt.Sprintf("step-%03d", i))
 	}
-	for range kills {
-		p := t.spawn(plan{Ledger: c.ledger, Lease: t.processLease(), Slots: 4})
+	const slots = 4
+	for n := range kills {
+		before := len(t.entries(c))
+		p := t.spawn(plan{Ledger: c.ledger, Lease: t.processLease(), Slots: slots})
 		p.hear("runs")
+		if n%2 == 1 { // or, on a slow machine, what starts first would die with all of them
+			t.until("a worker ends jobs", func() bool {
+				ran := len(t.entries(c))
+				return ran >= before+2*slots || ran >= 3*chains
+			})
+		}
 		time.Sleep(time.Duration(rand.IntN(300)) * time.Millisecond)
 		p.kill()
 	}

@@ -144,15 +144,21 @@ func (t *env) begin(c *chain, name string) (id string) {
 	return receipt.ID
 }
 
-// ledger returns all runs, by chain and task, oldest first.
-func (t *env) ledger(c *chain) map[string]map[string][]entry {
+// entries returns all runs, oldest first.
+func (t *env) entries(c *chain) []entry {
 	t.Helper()
 	all, err := c.entries()
 	if err != nil {
 		t.Fatalf("ledger: %v", err)
 	}
+	return all
+}
+
+// ledger returns all runs, by chain and task, oldest first.
+func (t *env) ledger(c *chain) map[string]map[string][]entry {
+	t.Helper()
 	runs := make(map[string]map[string][]entry)
-	for _, e := range all {
+	for _, e := range t.entries(c) {
 		if runs[e.chain] == nil {
 			runs[e.chain] = make(map[string][]entry)
 		}
