@@ -96,27 +96,25 @@ func (c *call) wait(ctx context.Context, parcels []*parcel) {
 		return
 	case <-ctx.Done():
 	}
-	c.abandon(ctx, parcels, waits)
+	c.abandon(ctx, parcels, false)
 	timer := time.NewTimer(patience)
 	defer timer.Stop()
 	select {
 	case <-c.done:
 	case <-timer.C:
-		c.abandon(ctx, parcels, waits)
-		c.abandon(ctx, parcels, flies)
+		c.abandon(ctx, parcels, true)
 	}
 }
 
-// abandon lands the parcels that are in a state, for a caller who waits no longer.
-func (c *call) abandon(ctx context.Context, parcels []*parcel, in state) {
+// abandon lands what was not sent, or all, for a caller who waits no longer.
+func (c *call) abandon(ctx context.Context, parcels []*parcel, all bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, p := range parcels {
 		switch {
-		case p.state != in:
-		case in == waits:
+		case p.state == waits:
 			p.landLocked(provider.OutcomeRefused, waited(ctx, p.err))
-		default:
+		case p.state == flies && all:
 			p.landLocked(provider.OutcomeUnknown, fmt.Errorf("sent and not confirmed yet: %w", ctx.Err()))
 		}
 	}

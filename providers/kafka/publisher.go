@@ -39,6 +39,9 @@ func (p *publisher) send(ctx context.Context, to target, parcels []*parcel) {
 		return
 	}
 	partitions, err := p.store.topics.ready(ctx, to)
+	if err == nil {
+		err = ctx.Err()
+	}
 	if err != nil {
 		for _, one := range parcels {
 			one.outcome, one.err = provider.OutcomeRefused, err

@@ -16,6 +16,7 @@ import (
 // topics know which topics are there, and make those that are not.
 type topics struct {
 	store *store
+	turns turns // of those who look for a topic, or make it
 
 	mu    sync.Mutex
 	known map[string]knownTopic
@@ -27,9 +28,12 @@ type knownTopic struct {
 	seen       time.Time
 }
 
-// How long the number of a topic's partitions is not asked for again. Partitions that
-// somebody adds are used after that time.
+// partitionsAge is how long the number of a topic's partitions is not asked for again.
+// Partitions that somebody adds are used after that time.
 const partitionsAge = 5 * time.Second
+
+// fresh reports whether it need not be asked for.
+func (k knownTopic) fresh() bool { return k.partitions > 0 && time.Since(k.seen) < partitionsAge }
 
 func newTopics(s *store) *topics { return &topics{store: s, known: make(map[string]knownTopic)} }
 
@@ -47,26 +51,24 @@ func (s *store) deadOf(queue string) target { return target{queue, s.deadSetting
 // used. When ctx ends it says why that is not known.
 func (t *topics) ready(ctx context.Context, to target) (partitions int, err error) {
 	topic := to.settings.Topic
-	t.mu.Lock()
-	known, ok := t.known[topic]
-	t.mu.Unlock()
-	if ok && time.Since(known.seen) < partitionsAge {
+	if known := t.knows(topic); known.fresh() {
 		return known.partitions, nil
 	}
 	if err := t.store.names.check(to.queue); err != nil {
 		return 0, err
 	}
+	back, err := t.turns.take(ctx, topic)
+	if err != nil {
+		return 0, err
+	}
+	defer back()
+	known := t.knows(topic)
+	if known.fresh() { // somebody has looked meanwhile
+		return known.partitions, nil
+	}
 	for wait := firstWait; ; wait = min(2*wait, lastWait) {
-		partitions, err := t.look(ctx, topic)
-		if err == nil && partitions == 0 {
-			if partitions, err = t.make(ctx, to.settings); err == nil && partitions == 0 {
-				err = &Error{Problem: "the topic " + topic + " is not there", Remedy: "make it, as the package's documentation says"}
-			}
-		}
+		partitions, err := t.find(ctx, to)
 		if err == nil {
-			if to.first {
-				partitions = 1
-			}
 			t.saw(to, known.partitions, partitions)
 			return partitions, nil
 		}
@@ -74,6 +76,31 @@ func (t *topics) ready(ctx context.Context, to target) (partitions int, err erro
 			return 0, waited(ctx, err)
 		}
 	}
+}
+
+// knows returns what is known of a topic.
+func (t *topics) knows(topic string) knownTopic {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.known[topic]
+}
+
+// find returns how many partitions of a topic are used. It makes the topic if it is not
+// there.
+func (t *topics) find(ctx context.Context, to target) (int, error) {
+	partitions, err := t.look(ctx, to.settings.Topic)
+	if err == nil && partitions == 0 {
+		partitions, err = t.make(ctx, to.settings)
+	}
+	switch {
+	case err != nil:
+		return 0, err
+	case partitions == 0:
+		return 0, &Error{Problem: "the topic " + to.settings.Topic + " is not there", Remedy: "make it, as the package's documentation says"}
+	case to.first:
+		return 1, nil
+	}
+	return partitions, nil
 }
 
 // look returns how many partitions a topic has; 0 if it is not there. The client

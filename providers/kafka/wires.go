@@ -73,15 +73,20 @@ type addresses []string
 func (a addresses) Network() string { return strings.Repeat("tcp,", len(a)-1) + "tcp" }
 func (a addresses) String() string  { return strings.Join(a, ",") }
 
+// dialPatience is how long a broker may take to accept a connection before it is told
+// that it cannot be reached. A caller may have had less time.
+const dialPatience = time.Second
+
 // dial makes a connection.
 func (w *wires) dial(ctx context.Context, network, address string) (net.Conn, error) {
 	dial := w.cfg.Dial
 	if dial == nil {
 		dial = new(net.Dialer).DialContext
 	}
+	began := time.Now()
 	conn, err := dial(ctx, network, address)
 	if err != nil {
-		if w.closing.Err() == nil {
+		if w.closing.Err() == nil && (ctx.Err() == nil || time.Since(began) >= dialPatience) {
 			w.news.lost(address, err)
 		}
 		return nil, err
