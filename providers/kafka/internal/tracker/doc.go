@@ -34,8 +34,9 @@
 //
 // Who loads a commit counts a crash for each unsettled record that may be running by
 // it: for those between crash line and mark by moving the line up to the mark, for
-// those with a note in the note. So a record that was only about to be started may have
-// one crash too many, but never two: from then on its starts are counted one by one.
+// those with a note in the note. So a record that was only about to be started, when its
+// worker died, has one crash too many. Because of the mark that happens to it once at
+// most: from then on it is about to be started only after a commit of its own.
 //
 // # Handing over
 //
@@ -57,7 +58,9 @@
 //
 // The metadata is bounded, by default to what a broker takes. It has no bad case: a run
 // is started only if, whatever then happens to it and to all others that run, the next
-// commit fits. (Each run has the space of a note reserved, which is more than its
-// settlement can take.) A part is kept free for the lowest unsettled record, so that
-// this one can always start and there is always a way out of a full string.
+// commit fits. Each run has the space of a note reserved, with all that may be in it,
+// which is more than its settlement can take; a crash makes nothing longer, because it
+// moves a line or changes a number in a note. One more note's space is kept free for
+// the lowest unsettled record, so that it can always start: with it the offset moves,
+// and what is settled behind it needs no space any more.
 package tracker
