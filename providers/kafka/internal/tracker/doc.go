@@ -59,8 +59,8 @@
 // The metadata is bounded, by default to what a broker takes. It has no bad case: a run
 // is started only if, whatever then happens to it and to all others that run, the next
 // commit fits. Each run has the space of a note reserved, with all that may be in it,
-// which is more than its settlement can take; a crash makes nothing longer, because it
-// moves a line or changes a number in a note. One more note's space is kept free for
+// which is more than its settlement can take; a crash needs no space, because it moves
+// a line or changes a number in a note. One more note's space is kept free for
 // the lowest unsettled record, so that it can always start: with it the offset moves,
 // and what is settled behind it needs no space any more.
 package tracker

@@ -564,7 +564,7 @@ func (w *world) turn(arg int) {
 
 func FuzzRules(f *testing.F) {
 	often := []byte{0, 2, 4, 7, 8, 10, 12, 12, 14, 18}
-	for seed := range uint64(128) {
+	for seed := range uint64(64) {
 		r := rand.New(rand.NewPCG(seed, 1))
 		script := make([]byte, 200+r.IntN(3000))
 		tame := r.IntN(8)
