@@ -47,13 +47,10 @@ func openKafka(ctx context.Context, a *address) (*provider.Provider, error) {
 		return nil, err
 	}
 	p, err := kafka.Open(ctx, config)
-	if err != nil || lender == "" {
-		return p, err
+	if err != nil {
+		return nil, err
 	}
-	if err := borrow(ctx, p, lender, "kafka-"+cmp.Or(config.Prefix, "backstage")); err != nil {
-		return nil, errors.Join(err, p.Close(context.WithoutCancel(ctx)))
-	}
-	return p, nil
+	return borrow(ctx, p, lender, "kafka-"+cmp.Or(config.Prefix, "backstage"))
 }
 
 // withPort adds Kafka's usual port to a host that has none.
@@ -89,21 +86,4 @@ func (a *address) tls() *tls.Config {
 		config.Certificates = []tls.Certificate{pair}
 	}
 	return config
-}
-
-// borrow opens the provider that lends Delays and Claims. It is closed after the one
-// that has them.
-func borrow(ctx context.Context, p *provider.Provider, address, scope string) error {
-	lender, err := Open(ctx, address)
-	if err != nil {
-		return err
-	}
-	if lender.Lend == nil {
-		return errors.Join(errors.New("setting lend: want a provider that lends Delays and Claims: embedded, memory or redis"), lender.Close(context.WithoutCancel(ctx)))
-	}
-	p.Delays, p.Claims = lender.Lend(scope)
-	own, health := p.Close, p.Health
-	p.Close = func(ctx context.Context) error { return errors.Join(own(ctx), lender.Close(ctx)) }
-	p.Health = func(ctx context.Context) error { return errors.Join(health(ctx), lender.Health(ctx)) }
-	return nil
 }

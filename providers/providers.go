@@ -12,7 +12,8 @@
 //	redis://host:26379?master_name=main  on what sentinels call the master
 //	amqp://user:password@host/vhost      RabbitMQ, or amqps
 //	kafka://user:password@host:9092      Kafka
-//	kafka://host?lend=embedded:held.db   with Delays and Claims of another one
+//	kafka://host?lend=embedded:held.db   with Delays and Claims of another one,
+//	                                     as amqp too; query-escape its settings
 package providers
 
 import (
@@ -41,9 +42,10 @@ import (
 //	                           amqp, beside what its clients know
 //	prefix, group, partitions, replication, max_record, passive=true,
 //	broker=HOST:PORT for each further broker, tls=true, cacertfile,
-//	certfile, keyfile, mechanism=PLAIN|SCRAM-SHA-256|SCRAM-SHA-512,
-//	lend (an address of what lends Delays and Claims)
+//	certfile, keyfile, mechanism=PLAIN|SCRAM-SHA-256|SCRAM-SHA-512
 //	                           kafka
+//	lend (the address of a provider that lends Delays and Claims)
+//	                           amqp and kafka
 func Open(ctx context.Context, address string) (*provider.Provider, error) {
 	a, err := parse(address)
 	if err != nil {

@@ -1,6 +1,7 @@
 package providers
 
 import (
+	"cmp"
 	"context"
 	"net/url"
 
@@ -37,8 +38,13 @@ func openRabbitMQ(ctx context.Context, a *address) (*provider.Provider, error) {
 		other.Host = host
 		config.Others = append(config.Others, other.String())
 	}
+	lender := a.take("lend")
 	if err := a.done(); err != nil {
 		return nil, err
 	}
-	return rabbitmq.Open(ctx, config)
+	p, err := rabbitmq.Open(ctx, config)
+	if err != nil {
+		return nil, err
+	}
+	return borrow(ctx, p, lender, "rabbitmq-"+cmp.Or(config.Prefix, "backstage"))
 }

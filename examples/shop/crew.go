@@ -36,7 +36,7 @@ func (c *crew) start(ctx context.Context, name, command string, args ...string) 
 	defer log.Close() // the process has its own
 	cmd := exec.CommandContext(ctx, self, append([]string{command}, args...)...)
 	// An address may have a password, which a command line shows to everybody.
-	cmd.Env = append(os.Environ(), "BACKSTAGE_URL="+c.place.url, "SHOP_LEND="+c.place.lend, "SHOP_DATA="+c.place.data)
+	cmd.Env = append(os.Environ(), "BACKSTAGE_URL="+c.place.url, "SHOP_DATA="+c.place.data)
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.WaitDelay = 30 * time.Second
 	cmd.Cancel = func() error {

@@ -7,7 +7,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 )
 
 const (

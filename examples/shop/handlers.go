@@ -6,7 +6,7 @@ import (
 
 	shopv1 "github.com/backstage-go/backstage/examples/shop/gen/shop/v1"
 	"github.com/backstage-go/backstage/examples/shop/gen/shop/v1/ordertasks"
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 )
 
 // handlers run the tasks of OrderTasks, whatever the broker. Any of them may be

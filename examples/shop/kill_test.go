@@ -6,6 +6,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -24,7 +25,6 @@ import (
 // broker is what the shop runs on.
 type broker struct {
 	url    string
-	lend   string          // whose delays and claims are borrowed; empty: nobody's
 	server *brokers.Server // nil where there is none
 }
 
@@ -41,13 +41,18 @@ func redisBroker(t *testing.T) broker {
 // rabbitMQBroker is a RabbitMQ, which has no claims of its own.
 func rabbitMQBroker(t *testing.T) broker {
 	r := brokers.RequireRabbitMQ(t, brokers.RabbitMQOptions{})
-	return broker{url: r.URL(), lend: "embedded:" + filepath.Join(t.TempDir(), "lent.db"), server: r.Server}
+	return broker{url: r.URL() + "?lend=" + lender(t), server: r.Server}
 }
 
 // kafkaBroker is a Kafka of one node, which has neither delays nor claims of its own.
 func kafkaBroker(t *testing.T) broker {
 	k := brokers.RequireKafka(t, brokers.KafkaOptions{})
-	return broker{url: "kafka://" + k.Addr() + "?replication=1", lend: "embedded:" + filepath.Join(t.TempDir(), "lent.db"), server: k.Server}
+	return broker{url: "kafka://" + k.Addr() + "?replication=1&lend=" + lender(t), server: k.Server}
+}
+
+// lender is the address, as a setting, of a file that lends delays and claims.
+func lender(t *testing.T) string {
+	return url.QueryEscape("embedded:" + filepath.Join(t.TempDir(), "lent.db"))
 }
 
 func TestEveryAcceptedOrderIsDoneOnceWhateverIsKilled(t *testing.T) {
@@ -115,7 +120,7 @@ func killAndCount(t *testing.T, b broker) {
 	}
 	t.Logf("%d orders: %d second runs, of at most %d, and %d found their effect done; the killed worker ran %d charges, %d outcomes were unknown",
 		n.orders, n.restarted, most, n.recognised, len(held), unknown)
-	out, err := shopCommand(t, "report", "-url", b.url, "-lend", b.lend, "-data", s.data)
+	out, err := shopCommand(t, "report", "-url", b.url, "-data", s.data)
 	if err != nil {
 		t.Errorf("report: %v\n%s", err, out)
 	}
@@ -124,8 +129,8 @@ func killAndCount(t *testing.T, b broker) {
 
 func TestWhatTheBrokerLacksIsSaidBeforeAnythingIsStored(t *testing.T) {
 	t.Parallel()
-	url := brokers.RabbitMQURL(brokers.SharedRabbitMQ(t)) + "?prefix=shop-test-" + strings.ToLower(rand.Text())
-	out, err := shopCommand(t, "produce", "-url", url, "-data", t.TempDir())
+	at := brokers.RabbitMQURL(brokers.SharedRabbitMQ(t)) + "?prefix=shop-test-" + strings.ToLower(rand.Text())
+	out, err := shopCommand(t, "produce", "-url", at, "-data", t.TempDir())
 	if want := "provider rabbitmq has no Claims"; err == nil || !strings.Contains(out, want) {
 		t.Errorf("%v\n%s\nwant an error that says %q", err, out, want)
 	}
@@ -144,7 +149,7 @@ func newStage(t *testing.T, b broker) *stage {
 	t.Helper()
 	s := &stage{t: t, data: t.TempDir(), broker: b}
 	var err error
-	if s.shop, err = (&place{url: b.url, lend: b.lend, data: s.data}).open(t.Context()); err != nil {
+	if s.shop, err = (&place{url: b.url, data: s.data}).open(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
@@ -341,7 +346,7 @@ func (s *stage) start(name, command string, args ...string) *process {
 		s.t.Fatal(err)
 	}
 	defer log.Close()
-	p.cmd = exec.Command(binary, append([]string{command, "-url", s.broker.url, "-lend", s.broker.lend, "-data", s.data}, args...)...)
+	p.cmd = exec.Command(binary, append([]string{command, "-url", s.broker.url, "-data", s.data}, args...)...)
 	p.cmd.Stdout, p.cmd.Stderr = log, log
 	if err := p.cmd.Start(); err != nil {
 		s.t.Fatal(err)

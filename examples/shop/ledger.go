@@ -7,7 +7,7 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 	_ "modernc.org/sqlite" // the driver of the shop's own database
 )
 

@@ -19,15 +19,11 @@ import (
 // environment.
 type place struct {
 	url, data string
-	// lend is the address of a provider whose delays and claims are borrowed; empty:
-	// none.
-	lend string
 }
 
 func placeFlags(flags *flag.FlagSet) *place {
 	p := new(place)
 	flags.StringVar(&p.url, "url", "", "`address` of the broker, such as redis://127.0.0.1:6379/0 (default: BACKSTAGE_URL, then a file in the data folder, without a server)")
-	flags.StringVar(&p.lend, "lend", "", "`address` of a provider that lends delays and dedupe keys to a broker which has none of its own (default: SHOP_LEND, then none)")
 	flags.StringVar(&p.data, "data", cmp.Or(os.Getenv("SHOP_DATA"), "shop-data"), "`folder` of the shop's own database, made if it is not there; SHOP_DATA changes the default")
 	return p
 }
@@ -47,7 +43,6 @@ func parse(flags *flag.FlagSet, args []string) error {
 // shop is what each of its processes has open.
 type shop struct {
 	provider *provider.Provider
-	lender   *provider.Provider // nil if there is none
 	ledger   *ledger
 }
 
@@ -57,7 +52,6 @@ func (p *place) open(ctx context.Context) (s *shop, err error) {
 		return nil, err
 	}
 	p.url = cmp.Or(p.url, os.Getenv("BACKSTAGE_URL"), "embedded:"+filepath.Join(p.data, "queue.db"))
-	p.lend = cmp.Or(p.lend, os.Getenv("SHOP_LEND"))
 	s = new(shop)
 	defer func() {
 		if err != nil {
@@ -70,29 +64,18 @@ func (p *place) open(ctx context.Context) (s *shop, err error) {
 	if !s.provider.Jobs.Facts().Durable {
 		return s, fmt.Errorf("provider %s keeps its jobs in one process, and the shop has several; name another by -url", s.provider.Name)
 	}
-	if p.lend != "" {
-		if s.lender, err = providers.Open(ctx, p.lend); err != nil {
-			return s, err
-		}
-		if s.lender.Lend == nil {
-			return s, fmt.Errorf("provider %s lends nothing; name another by -lend", s.lender.Name)
-		}
-		s.provider.Delays, s.provider.Claims = s.lender.Lend("shop")
-	}
 	s.ledger, err = openLedger(ctx, filepath.Join(p.data, "ledger.db"))
 	return s, err
 }
 
 // close closes all that is open, also when the process has been told to stop: what
-// is under way gets a moment. A lender is closed after its borrower.
+// is under way gets a moment.
 func (s *shop) close() error {
 	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
 	defer cancel()
 	var errs []error
-	for _, p := range []*provider.Provider{s.provider, s.lender} {
-		if p != nil {
-			errs = append(errs, p.Close(ctx))
-		}
+	if s.provider != nil {
+		errs = append(errs, s.provider.Close(ctx))
 	}
 	if s.ledger != nil {
 		errs = append(errs, s.ledger.close())

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/backstage-go/backstage/examples/shop/gen/shop/v1/ordertasks"
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 )
 
 // produce is the producer: it enqueues orders, and notes in the ledger those that

@@ -38,7 +38,7 @@ func shopCommand(t *testing.T, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, binary, args...)
-	cmd.Env = append(os.Environ(), "BACKSTAGE_URL=", "SHOP_LEND=", "SHOP_DATA=")
+	cmd.Env = append(os.Environ(), "BACKSTAGE_URL=", "SHOP_DATA=")
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) } // a demo ends its processes then
 	out, err := cmd.CombinedOutput()
 	return string(out), err

@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"github.com/backstage-go/backstage/examples/shop/gen/shop/v1/ordertasks"
-	"github.com/backstage-go/backstage/runtime"
+	backstage "github.com/backstage-go/backstage/runtime"
 )
 
 // work is the worker: it runs jobs until ctx ends, and finishes what it runs then.
