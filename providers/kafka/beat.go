@@ -21,6 +21,8 @@ type beat struct {
 const beatVersion = 3
 
 // ApiKey says which request it is: protocol.Message.
+//
+//lint:ignore ST1003 the client names it so
 func (*beat) ApiKey() protocol.ApiKey { return protocol.Heartbeat }
 
 // Group says whose coordinator it is for: protocol.GroupMessage.

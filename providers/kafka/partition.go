@@ -110,18 +110,18 @@ func (p *partition) load() error {
 	if err != nil {
 		return err
 	}
-	record := at[p.at.number]
+	on := at[p.at.number]
 	p.sub.mu.Lock()
 	defer p.sub.mu.Unlock()
 	if p.ctx.Err() != nil {
 		return nil
 	}
 	if p.tracker != nil {
-		p.resumeLocked(record)
+		p.resumeLocked(on)
 		return nil
 	}
 	p.limbo, p.back = false, false
-	return p.beginLocked(record, log)
+	return p.beginLocked(on, log)
 }
 
 // log says where the partition's log begins and ends.

@@ -2,6 +2,7 @@ package kafka
 
 import (
 	"context"
+	"errors"
 	"sync"
 	"testing"
 	"time"
@@ -304,5 +305,33 @@ func TestABrokerThatIsKilledUnderLoadLosesNothing(t *testing.T) {
 	l.gather(c, workers, "q")
 	if l.crashes > 0 {
 		t.Errorf("a job counts %d crashes, and no worker has died", l.crashes)
+	}
+}
+
+func TestAProviderThatIsClosedEndsASubscribeThatWaits(t *testing.T) {
+	t.Parallel()
+	c := sharedCluster(t)
+	dead, _ := c.open()
+	opts := options(1, "q")
+	opts.Lease = 2 * testPatience // for which the group waits for it
+	subscribe(t, dead, opts)
+	dead.die()
+	s, _ := c.open()
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Subscribe(t.Context(), opts)
+		done <- err
+	}()
+	until(t, "the worker has begun to join", func() bool { return len(s.subscriptions()) == 1 })
+	if err := s.close(t.Context()); err != nil {
+		t.Errorf("close: %v", err)
+	}
+	select {
+	case err := <-done:
+		if !errors.Is(err, provider.ErrClosed) {
+			t.Errorf("Subscribe of a provider that was closed: %v; want ErrClosed", err)
+		}
+	case <-time.After(testPatience):
+		t.Errorf("Subscribe goes on after Close")
 	}
 }

@@ -116,12 +116,16 @@ func (s *subscription) begins(ctx context.Context, first <-chan error) error {
 		if err != nil {
 			return err
 		}
+	case <-s.closing.Done():
+		return provider.ErrClosed
 	case <-ctx.Done():
 		return waited(ctx, s.hears())
 	}
 	for !s.ready() {
 		select {
 		case <-s.commit.heard:
+		case <-s.closing.Done():
+			return provider.ErrClosed
 		case <-ctx.Done():
 			return waited(ctx, s.hears())
 		}
