@@ -132,10 +132,14 @@ func (at *partitionOutlet) again(batch, taken []*parcel, why error, f fault) []*
 	return stay
 }
 
+// findPatience is how long a partition that failed waits for news of the topic. The
+// client asks for them from time to time by itself.
+const findPatience = 2 * time.Second
+
 // find learns where the topic's partitions are now, and makes it if it is gone.
 func (o *outlet) find() {
 	p := o.publisher
-	ctx, cancel := context.WithTimeout(p.ctx, p.store.cfg.Timeout)
+	ctx, cancel := context.WithTimeout(p.ctx, findPatience)
 	defer cancel()
 	p.store.topics.forget(o.to)
 	if p.store.topics.refresh(ctx) != nil {
@@ -197,7 +201,9 @@ func (at *partitionOutlet) produce(parcels []*parcel) (fault, error) {
 	why := explained(err)
 	switch {
 	case f.code != 0 || f.fate == notStored:
-	case !records.begun.Load() || errors.Is(err, errUnsent):
+	case !records.begun.Load():
+		f.fate, f.moved = notStored, true // the broker may be gone for good
+	case errors.Is(err, errUnsent):
 		f.fate = notStored
 	default:
 		why = &Error{Problem: "the connection ended before the broker answered", Remedy: "the same id may be tried again", Err: err}
