@@ -158,23 +158,25 @@ func TestALateSettlementDoesNotTouchALaterRun(t *testing.T) {
 
 func TestOffsetsWithoutRecords(t *testing.T) {
 	t.Parallel()
-	h := take(t, Config{Window: 100})
-	for _, offset := range []int64{3, 4, 9, 30} {
-		h.add(offset, offset+1, "")
+	for _, order := range [][]int64{{4, 30, 9}, {30, 9, 4}, {4, 9, 30}} {
+		h := take(t, Config{Window: 100})
+		for _, offset := range []int64{3, 4, 9, 30} {
+			h.add(offset, offset+1, "")
+		}
+		h.begin(4)
+		h.settle(order...)
+		h.commit(0, 0)
+		h.expect("offset", h.record.Offset, int64(3))
+		h.expect("intervals", len(h.settled), 1)
+		h.settle(3)
+		h.commit(0, 0)
+		h.expect("offset", h.record.Offset, int64(31))
+		if got := h.Add(5000, ""); got != Kept {
+			t.Errorf("the record after a gap that is larger than the window: %v, want Kept", got)
+		}
+		h.commit(0, 1)
+		h.expect("offset", h.record.Offset, int64(5000))
 	}
-	h.begin(4)
-	h.settle(4, 30, 9)
-	h.commit(0, 0)
-	h.expect("offset", h.record.Offset, int64(3))
-	h.expect("intervals", len(h.settled), 1)
-	h.settle(3)
-	h.commit(0, 0)
-	h.expect("offset", h.record.Offset, int64(31))
-	if got := h.Add(5000, ""); got != Kept {
-		t.Errorf("the record after a gap that is larger than the window: %v, want Kept", got)
-	}
-	h.commit(0, 1)
-	h.expect("offset", h.record.Offset, int64(5000))
 }
 
 func TestWhatTheLogLost(t *testing.T) {
