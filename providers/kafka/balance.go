@@ -14,7 +14,8 @@ import (
 // still runs, which is then run again by its next owner.
 const mostEmptying = 5 * time.Minute
 
-// balance does what others wait for. It is called with each heartbeat.
+// balance does what others wait for, and what is to be done now and then. It is called
+// with each heartbeat.
 func (s *subscription) balance() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -23,6 +24,11 @@ func (s *subscription) balance() {
 		l.empty(now, min(mostEmptying, max(s.opts.LongestRun, s.opts.Lease)))
 	}
 	s.partLocked()
+	for _, p := range s.parts {
+		if p.tracker != nil && !p.limbo {
+			s.sweepLocked(p)
+		}
+	}
 }
 
 // empty chooses partitions to give up, and leaves those of which nothing runs.

@@ -40,7 +40,8 @@ type Config struct {
 	// not stand alone between dots or underscores. Defaults to "backstage".
 	Prefix string
 	// Group is the consumer group of the workers. All workers of a prefix are in one,
-	// or each group runs all jobs. Defaults to Prefix.
+	// or each group runs all jobs, and deletes what it has settled though another has
+	// not. Defaults to Prefix.
 	Group string
 	// Partitions is how many partitions a topic of jobs is made with: the most workers
 	// that a queue can have. One that exists keeps what it has. Defaults to 3.

@@ -30,7 +30,7 @@ func newLedger(t *testing.T, longest time.Duration) *ledger {
 
 // produce publishes jobs until ctx ends.
 func (l *ledger) produce(ctx context.Context, s *store, queue string, producer int) {
-	for n := 0; sleep(ctx, 2*time.Millisecond); n++ {
+	for n := 0; sleep(ctx, 10*time.Millisecond); n++ {
 		j := aJob(fmt.Sprintf("p%d-%d", producer, n), queue)
 		if n%4 == 0 {
 			j.OrderingKey = fmt.Sprint("key-", n%48)

@@ -243,6 +243,13 @@ func TestSettledRecordsAreDeleted(t *testing.T) {
 		return err == nil && at[0].FirstOffset == 4
 	})
 	ack(t, ds[4])
+	if err := sub.Close(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	at, err := s.bounds(t.Context(), s.names.jobs("q"), 0)
+	if err != nil || at[0].FirstOffset != 10 {
+		t.Errorf("after the worker has ended the log begins at %d, %v; want 10, where all is settled", at[0].FirstOffset, err)
+	}
 }
 
 func TestALeaseThatTheBrokersCannotDoIsRefused(t *testing.T) {

@@ -232,7 +232,10 @@ func (s *subscription) Close(ctx context.Context) error {
 	err := s.settling.close(ctx)
 	within, cancel := context.WithTimeout(ctx, s.store.cfg.Timeout)
 	defer cancel()
-	err = errors.Join(err, s.commit.leave(within))
+	left := s.commit.leave(within)
+	if err = errors.Join(err, left); left == nil {
+		s.sweepAll(within)
+	}
 	s.member.close(within)
 	s.mu.Lock()
 	for _, p := range s.parts {

@@ -3,6 +3,7 @@ package kafka
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 
 	kafkago "github.com/segmentio/kafka-go"
@@ -52,4 +53,22 @@ func (s *subscription) sweepLocked(p *partition) {
 				Message: "settled jobs stay in their topics, because the user may not delete records: allow DELETE for them, or set a retention.ms longer than the longest max age"})
 		}
 	})
+}
+
+// sweepAll deletes what is settled of all partitions, as far as ctx lets it: should the
+// group's offsets expire while it has no members, it goes on where the logs begin.
+func (s *subscription) sweepAll(ctx context.Context) {
+	s.mu.Lock()
+	to := make(map[spot]int64)
+	for at, p := range s.parts {
+		if p.tracker != nil && !p.swept.at.IsZero() && p.tracker.Committed() > p.swept.to && !s.unswept {
+			to[at] = p.tracker.Committed()
+		}
+	}
+	s.mu.Unlock()
+	var all sync.WaitGroup
+	for at, offset := range to {
+		all.Go(func() { _ = s.store.deleteRecords(ctx, at.topic, at.number, offset) }) // or others do
+	}
+	all.Wait()
 }
