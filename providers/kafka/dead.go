@@ -1,6 +1,7 @@
 package kafka
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -110,7 +111,7 @@ func (l *letters) load(ctx context.Context, places []letterPlace) ([]provider.De
 		byQueue[s.queue] = append(byQueue[s.queue], s)
 	}
 	for queue, of := range byQueue {
-		slices.SortFunc(of, func(a, b letterPlace) int { return int(a.offset - b.offset) })
+		slices.SortFunc(of, func(a, b letterPlace) int { return cmp.Compare(a.offset, b.offset) })
 		err := l.store.scan(ctx, l.store.names.dead(queue), 0, of[0].offset, of[len(of)-1].offset+1, func(r *received) bool {
 			for len(of) > 0 && of[0].offset < r.offset {
 				of = of[1:]

@@ -51,7 +51,7 @@ func (s *store) scan(ctx context.Context, topic string, partition int, from, to 
 	for from < to {
 		more := false
 		if err := s.insist(ctx, func(ctx context.Context) (err error) {
-			from, more, err = s.scanOnce(ctx, topic, partition, from, to, look)
+			from, more, err = s.scanOnce(ctx, topic, partition, from, to, scanBytes, look)
 			return err
 		}); err != nil {
 			return fmt.Errorf("read topic %s: %w", topic, err)
@@ -63,10 +63,23 @@ func (s *store) scan(ctx context.Context, topic string, partition int, from, to 
 	return nil
 }
 
-// scanOnce is one request of a scan. It returns the offset to read from next, also with
+// first returns the first record of a partition that is there from one offset to another;
+// nil if there is none. The broker sends what was stored with it, and no more.
+func (s *store) first(ctx context.Context, topic string, partition int, from, to int64) (found *received, err error) {
+	err = s.insist(ctx, func(ctx context.Context) error {
+		_, _, err := s.scanOnce(ctx, topic, partition, from, to, 1, func(r *received) bool {
+			found = r
+			return false
+		})
+		return err
+	})
+	return found, err
+}
+
+// scanOnce is one request of a scan, for about so many bytes. It returns the offset to read from next, also with
 // an error.
-func (s *store) scanOnce(ctx context.Context, topic string, partition int, from, to int64, look func(*received) bool) (next int64, more bool, err error) {
-	r, err := s.client.Fetch(ctx, &kafkago.FetchRequest{Topic: topic, Partition: partition, Offset: from, MinBytes: 1, MaxBytes: scanBytes, MaxWait: scanWait})
+func (s *store) scanOnce(ctx context.Context, topic string, partition int, from, to, most int64, look func(*received) bool) (next int64, more bool, err error) {
+	r, err := s.client.Fetch(ctx, &kafkago.FetchRequest{Topic: topic, Partition: partition, Offset: from, MinBytes: 1, MaxBytes: most, MaxWait: scanWait})
 	if err == nil {
 		err = r.Error
 	}

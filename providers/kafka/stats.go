@@ -90,15 +90,16 @@ func (s *stats) oldest(ctx context.Context, queue string, all []standing) (age p
 		if first >= of.end {
 			continue
 		}
-		err := s.store.scan(ctx, s.store.names.jobs(queue), of.partition, first, of.end, func(r *received) bool {
-			since := max(0, time.Since(time.UnixMilli(r.at)))
-			if oldest, _ := age.Get(); since > oldest {
-				age = provider.Measured(since)
-			}
-			return false
-		})
+		r, err := s.store.first(ctx, s.store.names.jobs(queue), of.partition, first, of.end)
 		if err != nil {
 			return age, err
+		}
+		if r == nil {
+			continue
+		}
+		since := max(0, time.Since(time.UnixMilli(r.at)))
+		if oldest, _ := age.Get(); since > oldest {
+			age = provider.Measured(since)
 		}
 	}
 	return age, nil
