@@ -10,8 +10,9 @@
 // settlement stores (a next job, a retry, a dead letter, a job that is given back):
 // only then its run ends. The end itself is sent and not confirmed, because AMQP 0.9.1
 // has no answer to an acknowledgement: a crash of the broker may bring back jobs that
-// were settled in its last moment, and so may one of a worker between a copy and the
-// end. They run again under the same id.
+// were settled in its last moment, and so may one of a worker, whose last words a busy
+// broker may not have read, or which came between a copy and the end. They run again
+// under the same id, and so do their next jobs.
 //
 // A delivery belongs to the channel that it came on. When that has ended, whatever the
 // reason, its settlement is refused and nothing is sent. Connections, channels and

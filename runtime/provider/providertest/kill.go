@@ -179,8 +179,10 @@ func (t *env) sameIDs(name string, ran map[string][]entry) {
 func (t *env) sparing(at point, name string, ran map[string][]entry) {
 	t.Helper()
 	most := map[string]int{"First": 2, "Second": 2, "Third": 2}
-	if at == atNext {
-		most["Second"], most["Third"] = 3, 4 // the worker may have begun what it had stored, before it died
+	if at == atNext || at == atAcked && !t.facts().Confirmed {
+		// The worker may have begun what it had stored, before it died; and an end that was
+		// only sent may die with it.
+		most["Second"], most["Third"] = 3, 4
 	}
 	if name[:4] == "fail" {
 		most["First"] = 4 // two attempts, and one of each again
