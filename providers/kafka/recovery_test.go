@@ -342,3 +342,28 @@ func TestAProviderThatIsClosedEndsASubscribeThatWaits(t *testing.T) {
 		t.Errorf("Subscribe goes on after Close")
 	}
 }
+
+// TestAWorkerThatStartsDuringAnOutageWaitsForItsEnd, which takes longer than any request
+// may.
+func TestAWorkerThatStartsDuringAnOutageWaitsForItsEnd(t *testing.T) {
+	t.Parallel()
+	server := brokers.RequireKafka(t, brokers.KafkaOptions{})
+	c := newCluster(t, server.Addr())
+	c.cfg.Timeout = 500 * time.Millisecond
+	s, _ := c.open()
+	if err := server.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan error, 1)
+	go func() {
+		_, err := s.Subscribe(t.Context(), options(1, "q"))
+		done <- err
+	}()
+	until(t, "the worker notices", func() bool { return s.news.reason() != nil })
+	if err := server.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if err := <-done; err != nil {
+		t.Errorf("Subscribe of a worker that started during an outage: %v", err)
+	}
+}

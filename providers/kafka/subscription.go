@@ -80,10 +80,12 @@ func (s *store) subscribe(ctx context.Context, opts provider.SubscribeOptions) (
 		parts: make(map[spot]*partition), arrived: make(chan struct{}, 1)}
 	var topics []string
 	for _, l := range opts.Lanes {
-		if _, err := s.topics.ready(ctx, s.jobsOf(l.Queue)); err != nil {
-			return nil, err
-		}
-		if err := s.checkRetention(ctx, l.Queue, opts.MaxAge); err != nil {
+		if err := s.outlast(ctx, func(ctx context.Context) error {
+			if _, err := s.topics.ready(ctx, s.jobsOf(l.Queue)); err != nil {
+				return err
+			}
+			return s.checkRetention(ctx, l.Queue, opts.MaxAge)
+		}); err != nil {
 			return nil, err
 		}
 		topic := s.names.jobs(l.Queue)

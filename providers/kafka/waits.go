@@ -4,6 +4,8 @@ import (
 	"context"
 	"fmt"
 	"time"
+
+	"github.com/backstage-go/backstage/runtime/provider"
 )
 
 // How long what the cluster did not do is not tried again, at first and at most.
@@ -50,6 +52,25 @@ func (s *store) insist(ctx context.Context, do func(ctx context.Context) error) 
 		}
 		if faultOf(err).moved {
 			_ = s.topics.refresh(ctx)
+		}
+	}
+}
+
+// outlast does something until it is done, or fails for good, or ctx or the provider
+// ends: it lives through an outage, however long.
+func (s *store) outlast(ctx context.Context, do func(ctx context.Context) error) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer context.AfterFunc(s.closing, cancel)()
+	for wait := firstWait; ; wait = min(2*wait, lastWait) {
+		err := do(ctx)
+		switch {
+		case err == nil:
+			return nil
+		case s.closing.Err() != nil:
+			return provider.ErrClosed
+		case !passes(err) || !sleep(ctx, wait):
+			return err
 		}
 	}
 }
