@@ -83,6 +83,9 @@ func (s *store) scanOnce(ctx context.Context, topic string, partition int, from,
 	if err == nil {
 		err = r.Error
 	}
+	if errors.Is(err, kafkago.OffsetOutOfRange) {
+		return s.scanFromStart(ctx, topic, partition, from, to)
+	}
 	if err != nil {
 		return from, false, err
 	}
@@ -117,4 +120,14 @@ func (s *store) scanOnce(ctx context.Context, topic string, partition int, from,
 		next = max(from+1, r.LogStartOffset) // nothing of a batch is left
 	}
 	return next, true, nil
+}
+
+// scanFromStart says where a scan goes on when what it was to read next has been deleted.
+func (s *store) scanFromStart(ctx context.Context, topic string, partition int, from, to int64) (next int64, more bool, err error) {
+	within, err := s.boundsOnce(ctx, topic, []int{partition})
+	if err != nil {
+		return from, false, err
+	}
+	next = within[partition].FirstOffset
+	return next, from < next && next < to, nil
 }
