@@ -50,12 +50,12 @@
 //
 //	[{rabbit, [{dead_letter_worker_publisher_confirm_timeout, 2000}]}].
 //
-// makes it two. On a machine with two busy cores, jobs of 1 to 90 seconds came at most
-// 0.4 seconds late, the last of 2,000 with mixed delays of up to 5 seconds 0.7 seconds;
-// but of 20,000 at once half came more than 6 seconds late, and one in a hundred more
-// than 13. On the same machine when it was very busy, beside delays that a Redis had lent:
-// single jobs at most 0.2 seconds late (lent 0.05), the last of 2,000 by 1.6 (lent 0.3),
-// half of 20,000 by more than 11 (lent 4). In production, lent delays are recommended:
+// makes it two. On a machine with two cores, single jobs of 1 to 90 seconds came at most
+// 0.2 seconds late (with delays that a Redis had lent 0.05), and the last of 2,000 with
+// mixed delays of up to 5 seconds 0.8 seconds (0.9). Of 20,000 at once half came more than
+// 1.2 seconds late and the last 4.3 (0.6 and 1.5); when the machine was very busy, half
+// came more than 11 seconds late and one in a hundred more than 21 (4 and 6). In
+// production, lent delays are recommended:
 //
 //	r, err := redisstreams.Open(ctx, redisstreams.Config{})
 //	p.Delays, p.Claims = r.Lend("rabbitmq-shop")
