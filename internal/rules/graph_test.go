@@ -232,7 +232,8 @@ const house = `
 ./runtime/backstagetest          ./runtime ./providers/memory github.com/google/go-cmp/cmp
 ./providers                      ./providers/memory ./providers/embedded ./providers/redisstreams ./providers/rabbitmq ./providers/kafka
 ./providers/memory               ./runtime/provider
-./providers/embedded             ./runtime/provider modernc.org/sqlite
+./providers/internal/gate        sync
+./providers/embedded             ./runtime/provider ./providers/internal/gate modernc.org/sqlite
 ./providers/redisstreams         ./runtime/provider github.com/redis/go-redis/v9
 ./providers/rabbitmq             ./runtime/provider github.com/rabbitmq/amqp091-go
 ./providers/kafka                ./runtime/provider github.com/segmentio/kafka-go ./providers/kafka/internal/tracker

@@ -108,10 +108,10 @@ func (d *delivery) Release(ctx context.Context) error {
 
 // settle hands a settlement to the writer and waits until it is on record.
 func (d *delivery) settle(ctx context.Context, s *settlement) error {
-	if !d.sub.settling.enter() {
+	if !d.sub.settling.Enter() {
 		return provider.ErrClosed
 	}
-	defer d.sub.settling.leave()
+	defer d.sub.settling.Leave()
 	if err := d.fix(s.kind); err != nil {
 		return err
 	}

@@ -109,10 +109,10 @@ func (s *subscription) heartbeat(ctx context.Context, e *extension) error {
 	if err := ctx.Err(); err != nil || len(e.ours) == 0 {
 		return err
 	}
-	if !s.settling.enter() {
+	if !s.settling.Enter() {
 		return provider.ErrClosed
 	}
-	defer s.settling.leave()
+	defer s.settling.Leave()
 	if err := s.store.writer.submit(e); err != nil {
 		return err
 	}

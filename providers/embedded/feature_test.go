@@ -560,9 +560,7 @@ func TestCloseEndsCallsThatWaitForRoom(t *testing.T) {
 		refused <- s.Publish(context.Background(), []provider.Job{job("b")}, provider.PublishOptions{})[0]
 	}()
 	waitFor(t, "the call", func() bool {
-		s.calls.mu.Lock()
-		defer s.calls.mu.Unlock()
-		return s.calls.inside == 1
+		return s.calls.Inside() == 1
 	})
 	began := time.Now()
 	if err := s.close(t.Context()); err != nil || time.Since(began) > 2*time.Second {

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/backstage-go/backstage/providers/internal/gate"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -31,8 +32,8 @@ type store struct {
 	claims    *claims
 	promoters promoters
 
-	calls   gate // calls that write or wait for jobs
-	reading gate
+	calls   gate.Gate // calls that write or wait for jobs
+	reading gate.Gate
 	closing context.Context // ends when Close is called
 	stop    context.CancelFunc
 	shutOff sync.Once
@@ -201,28 +202,28 @@ func (s *store) emit(e provider.Event) {
 
 // do runs an errand of a call.
 func (s *store) do(ctx context.Context, run func(t *transaction) error) error {
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return provider.ErrClosed
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	return s.writer.do(ctx, run)
 }
 
 // doFreeing is do for what only gives room back.
 func (s *store) doFreeing(ctx context.Context, run func(t *transaction) error) error {
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return provider.ErrClosed
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	return s.writer.doFreeing(ctx, run)
 }
 
 // storing runs an errand that stores something, and says whether it is stored.
 func (s *store) storing(ctx context.Context, run func(t *transaction) error) (provider.Outcome, error) {
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return provider.OutcomeRefused, provider.ErrClosed
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	fate, err := s.writer.sendKnowing(ctx, s.writer.newErrand(run))
 	switch {
 	case err == nil:
@@ -252,9 +253,9 @@ func (s *store) whyEnded(ctx context.Context) error {
 // close ends the provider: provider.Provider.Close.
 func (s *store) close(ctx context.Context) error {
 	s.stop()
-	err := s.calls.close(ctx)
+	err := s.calls.Close(ctx)
 	if s.writer.finish(ctx) {
-		err = errors.Join(err, s.reading.close(ctx))
+		err = errors.Join(err, s.reading.Close(ctx))
 		s.shut()
 		return err
 	}

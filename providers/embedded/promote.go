@@ -32,10 +32,10 @@ where h.scope = ? and h.behind = 0 and h.due <= ? order by h.due, h.n`
 
 // Promote moves due jobs: provider.Delays.
 func (d *delays) Promote(ctx context.Context, publish provider.Publish) error {
-	if !d.store.calls.enter() {
+	if !d.store.calls.Enter() {
 		return provider.ErrClosed
 	}
-	defer d.store.calls.leave()
+	defer d.store.calls.Leave()
 	within, cancel := d.store.untilClosed(ctx)
 	defer cancel()
 	p := d.store.promoters.join()

@@ -72,10 +72,10 @@ func (s *store) submitted(ctx context.Context, entries []entry, opts provider.Pu
 	if err := ctx.Err(); err != nil {
 		return p, fateAbandoned, err
 	}
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return p, fateAbandoned, provider.ErrClosed
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	if err := s.writer.submit(p); err != nil {
 		return p, fateAbandoned, err
 	}

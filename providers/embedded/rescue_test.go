@@ -20,9 +20,7 @@ func waitingReceiver(t *testing.T, s *store) <-chan string {
 		}
 	}()
 	waitFor(t, "the receiver", func() bool {
-		s.calls.mu.Lock()
-		defer s.calls.mu.Unlock()
-		return s.calls.inside == 1
+		return s.calls.Inside() == 1
 	})
 	return came
 }

@@ -73,10 +73,10 @@ func (s *store) readRow(ctx context.Context, query string, args []any, into ...a
 
 // readRows calls each for every row, on a connection that only reads.
 func (s *store) readRows(ctx context.Context, query string, args []any, each func(*sql.Rows) error) error {
-	if !s.reading.enter() {
+	if !s.reading.Enter() {
 		return provider.ErrClosed
 	}
-	defer s.reading.leave()
+	defer s.reading.Leave()
 	rows, err := s.readers.QueryContext(ctx, query, args...)
 	if err != nil {
 		return fault(s.path, err)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/backstage-go/backstage/providers/internal/gate"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -18,7 +19,7 @@ type subscription struct {
 	lease time.Duration
 	lanes map[string]int64
 
-	settling gate // calls that settle or beat
+	settling gate.Gate // calls that settle or beat
 	ended    context.Context
 	end      context.CancelFunc
 
@@ -79,10 +80,10 @@ func (s *subscription) Receive(ctx context.Context, lanes []string, most int) ([
 	if most <= 0 || len(lanes) == 0 {
 		return nil, errors.New("receiving needs lanes and room for a delivery")
 	}
-	if !s.store.calls.enter() {
+	if !s.store.calls.Enter() {
 		return nil, provider.ErrClosed
 	}
-	defer s.store.calls.leave()
+	defer s.store.calls.Leave()
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ended, cancel)()
@@ -205,5 +206,5 @@ func (s *subscription) name(q int64) string {
 // Close ends the worker: provider.Subscription.
 func (s *subscription) Close(ctx context.Context) error {
 	s.end()
-	return s.settling.close(ctx)
+	return s.settling.Close(ctx)
 }

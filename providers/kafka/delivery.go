@@ -146,10 +146,10 @@ func (d *delivery) again(again provider.Again) (int64, error) {
 // settle ends a run with what it carries, if that is on record.
 func (d *delivery) settle(ctx context.Context, k kind, carry func() error, how func() (int64, error)) error {
 	sub := d.part.sub
-	if !sub.settling.enter() {
+	if !sub.settling.Enter() {
 		return provider.ErrClosed
 	}
-	defer sub.settling.leave()
+	defer sub.settling.Leave()
 	if err := d.begin(ctx, k); err != nil {
 		return err
 	}

@@ -28,10 +28,10 @@ func (s *store) Publish(ctx context.Context, jobs []provider.Job, _ provider.Pub
 	for i := range jobs {
 		results[i] = provider.Stored{ID: jobs[i].ID, Outcome: provider.OutcomeRefused, Err: provider.ErrClosed}
 	}
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return results
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	s.put(ctx, jobs, results)
 	return results
 }

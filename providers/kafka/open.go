@@ -8,6 +8,7 @@ import (
 
 	kafkago "github.com/segmentio/kafka-go"
 
+	"github.com/backstage-go/backstage/providers/internal/gate"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -23,7 +24,7 @@ type store struct {
 	publisher *publisher
 	provider  *provider.Provider
 
-	calls   gate            // calls that a broker takes part in
+	calls   gate.Gate       // calls that a broker takes part in
 	closing context.Context // ends when Close is called
 	stop    context.CancelFunc
 
@@ -95,10 +96,10 @@ func (s *store) assemble() {
 
 // during runs a call that ends with the provider.
 func (s *store) during(do func() error) error {
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return provider.ErrClosed
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	return do()
 }
 
@@ -126,7 +127,7 @@ func (s *store) close(ctx context.Context) error {
 	for _, sub := range s.subscriptions() {
 		errs = append(errs, sub.Close(ctx))
 	}
-	errs = append(errs, s.calls.close(ctx))
+	errs = append(errs, s.calls.Close(ctx))
 	s.publisher.close()
 	s.wires.close()
 	if err := errors.Join(errs...); err != nil {

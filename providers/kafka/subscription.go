@@ -7,6 +7,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/backstage-go/backstage/providers/internal/gate"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -20,7 +21,7 @@ type subscription struct {
 	lanes  map[string]*lane
 	topics map[string]*lane // by their topics
 
-	settling gate // settlements under way
+	settling gate.Gate // settlements under way
 	closing  context.Context
 	stop     context.CancelFunc
 	work     sync.WaitGroup // all goroutines but those of the membership
@@ -231,7 +232,7 @@ func (s *subscription) dropLocked(p *partition) bool {
 // as such, so that nobody counts a crash for it, and others have it at once.
 func (s *subscription) Close(ctx context.Context) error {
 	s.stop()
-	err := s.settling.close(ctx)
+	err := s.settling.Close(ctx)
 	within, cancel := context.WithTimeout(ctx, s.store.cfg.Timeout)
 	defer cancel()
 	left := s.commit.leave(within)

@@ -16,10 +16,10 @@ func (d *delays) Hold(ctx context.Context, jobs []provider.Job) []provider.Store
 
 // Promote has nothing to do, and waits: provider.Delays.
 func (d *delays) Promote(ctx context.Context, _ provider.Publish) error {
-	if !d.store.calls.enter() {
+	if !d.store.calls.Enter() {
 		return provider.ErrClosed
 	}
-	defer d.store.calls.leave()
+	defer d.store.calls.Leave()
 	select {
 	case <-ctx.Done():
 		return nil

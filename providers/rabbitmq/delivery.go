@@ -82,10 +82,10 @@ func (d *delivery) DeadLetter(ctx context.Context, f provider.Failure) error {
 // settle ends a run with what it carries, if that is on record.
 func (d *delivery) settle(ctx context.Context, k kind, carry func() error) error {
 	sub := d.source.lane.sub
-	if !sub.settling.enter() {
+	if !sub.settling.Enter() {
 		return provider.ErrClosed
 	}
-	defer sub.settling.leave()
+	defer sub.settling.Leave()
 	if err := d.begin(ctx, k); err != nil {
 		return err
 	}

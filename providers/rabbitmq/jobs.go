@@ -101,10 +101,10 @@ func (s *store) put(ctx context.Context, jobs []provider.Job, check func(*provid
 	for i := range jobs {
 		results[i] = provider.Stored{ID: jobs[i].ID, Outcome: provider.OutcomeRefused, Err: provider.ErrClosed}
 	}
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return results
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	entries := make([]*entry, 0, len(jobs))
 	for i := range jobs {
 		err := check(&jobs[i])

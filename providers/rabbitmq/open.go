@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 
+	"github.com/backstage-go/backstage/providers/internal/gate"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -22,7 +23,7 @@ type store struct {
 	locks      locks
 	provider   *provider.Provider
 
-	calls   gate            // calls that the broker takes part in
+	calls   gate.Gate       // calls that the broker takes part in
 	closing context.Context // ends when Close is called
 	stop    context.CancelFunc
 
@@ -136,10 +137,10 @@ func (s *store) ownDelays() bool {
 
 // during runs a call that ends with the provider.
 func (s *store) during(do func() error) error {
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return provider.ErrClosed
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	return do()
 }
 
@@ -169,7 +170,7 @@ func (s *store) close(ctx context.Context) error {
 	for _, sub := range s.subscriptions() {
 		errs = append(errs, sub.Close(ctx))
 	}
-	errs = append(errs, s.calls.close(ctx))
+	errs = append(errs, s.calls.Close(ctx))
 	s.publisher.link.close(ctx)
 	s.admin.link.close(ctx)
 	// What waits on these connections ends with them.

@@ -9,6 +9,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/backstage-go/backstage/providers/internal/gate"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -22,7 +23,7 @@ type subscription struct {
 	lanes map[string]*lane
 	order []*lane
 
-	settling gate // settlements under way
+	settling gate.Gate // settlements under way
 	closing  context.Context
 	stop     context.CancelFunc
 	work     sync.WaitGroup // the lanes, and what is rescued
@@ -212,7 +213,7 @@ func (s *subscription) Close(ctx context.Context) error {
 		cancels = append(cancels, l.cancel(ctx))
 	}
 	s.giveBack(ctx)
-	err := s.settling.close(ctx)
+	err := s.settling.Close(ctx)
 	for _, l := range s.order {
 		err = errors.Join(err, l.sent(ctx))
 	}

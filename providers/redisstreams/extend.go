@@ -14,13 +14,13 @@ var errNotOurs = errors.New("the delivery is another subscription's")
 // Extend is the heartbeat: provider.Subscription.
 func (s *subscription) Extend(ctx context.Context, deliveries []provider.Delivery) []error {
 	errs := make([]error, len(deliveries))
-	if !s.settling.enter() {
+	if !s.settling.Enter() {
 		for i := range errs {
 			errs[i] = provider.ErrClosed
 		}
 		return errs
 	}
-	defer s.settling.leave()
+	defer s.settling.Leave()
 	parts := make(map[*desk][]beat)
 	for i, pd := range deliveries {
 		d, ok := pd.(*delivery)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/redis/go-redis/v9"
 
+	"github.com/backstage-go/backstage/providers/internal/gate"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -28,7 +29,7 @@ type store struct {
 	provider *provider.Provider
 	holds    alarms // promoters that wait for what is due
 
-	calls   gate            // calls that write or wait for jobs
+	calls   gate.Gate       // calls that write or wait for jobs
 	closing context.Context // ends when Close is called
 	stop    context.CancelFunc
 
@@ -156,10 +157,10 @@ func (s *store) lend(name string) (provider.Delays, provider.Claims) {
 
 // during runs a call that ends with the provider.
 func (s *store) during(do func() error) error {
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return provider.ErrClosed
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	return do()
 }
 
@@ -183,7 +184,7 @@ func (s *store) close(ctx context.Context) error {
 	for _, sub := range subs {
 		errs = append(errs, sub.Close(ctx))
 	}
-	errs = append(errs, s.calls.close(ctx), s.slots.wait(ctx))
+	errs = append(errs, s.calls.Close(ctx), s.slots.wait(ctx))
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("close: %w", err)
 	}

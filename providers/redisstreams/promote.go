@@ -24,10 +24,10 @@ const (
 // one step, from a borrower's scope by publishing.
 func (d *delays) Promote(ctx context.Context, publish provider.Publish) error {
 	s := d.store
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return provider.ErrClosed
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	if publish == nil && d.scope.lent {
 		publish = func(ctx context.Context, jobs []provider.Job) []provider.Stored {
 			return s.Publish(ctx, jobs, provider.PublishOptions{Accepted: true})

@@ -28,9 +28,9 @@ func (s *store) Publish(ctx context.Context, jobs []provider.Job, opts provider.
 // putJobs makes entries of jobs and puts them where they belong.
 func (s *store) putJobs(ctx context.Context, jobs []provider.Job, entryOf func(*provider.Job) (*entry, error)) []provider.Stored {
 	results := make([]provider.Stored, len(jobs))
-	open := s.calls.enter()
+	open := s.calls.Enter()
 	if open {
-		defer s.calls.leave()
+		defer s.calls.Leave()
 	}
 	entries := make([]*entry, 0, len(jobs))
 	for i := range jobs {

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/backstage-go/backstage/providers/internal/gate"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -30,8 +31,8 @@ type subscription struct {
 	token    string        // of the groups that it makes
 	ring     chan struct{} // something has come to one of the desks
 
-	receiving gate
-	settling  gate // calls that settle or beat
+	receiving gate.Gate
+	settling  gate.Gate // calls that settle or beat
 	watchers  sync.WaitGroup
 	ended     context.Context
 	end       context.CancelFunc
@@ -45,10 +46,10 @@ func (s *store) Subscribe(ctx context.Context, opts provider.SubscribeOptions) (
 	if err := checkOptions(opts); err != nil {
 		return nil, err
 	}
-	if !s.calls.enter() {
+	if !s.calls.Enter() {
 		return nil, provider.ErrClosed
 	}
-	defer s.calls.leave()
+	defer s.calls.Leave()
 	sub := &subscription{
 		store:    s,
 		worker:   opts.Worker,
@@ -146,10 +147,10 @@ func (s *subscription) Receive(ctx context.Context, names []string, most int) ([
 	if most <= 0 || len(parts) == 0 {
 		return nil, errors.New("receiving needs lanes and room for a delivery")
 	}
-	if !s.receiving.enter() {
+	if !s.receiving.Enter() {
 		return nil, provider.ErrClosed
 	}
-	defer s.receiving.leave()
+	defer s.receiving.Leave()
 	within, cancel := context.WithCancel(ctx)
 	defer cancel()
 	defer context.AfterFunc(s.ended, cancel)()
@@ -285,7 +286,7 @@ func (s *subscription) hears() error {
 // Close ends the worker: provider.Subscription.
 func (s *subscription) Close(ctx context.Context) error {
 	s.end()
-	if err := errors.Join(s.receiving.close(ctx), s.settling.close(ctx)); err != nil {
+	if err := errors.Join(s.receiving.Close(ctx), s.settling.Close(ctx)); err != nil {
 		return err
 	}
 	s.watchers.Wait()
