@@ -29,6 +29,8 @@ type jobKey struct {
 	enqueued int64
 }
 
+func keyOf(j *provider.Job) jobKey { return jobKey{j.ID, j.Enqueued.UnixNano()} }
+
 // execution is a delivery's time with this worker.
 type execution struct {
 	delivery provider.Delivery
@@ -63,7 +65,7 @@ func (s *shift) newExecution(d provider.Delivery, now time.Time) *execution {
 	e := &execution{
 		delivery: d,
 		job:      job,
-		key:      jobKey{job.ID, job.Enqueued.UnixNano()},
+		key:      keyOf(job),
 		task:     s.byName[job.Task],
 		inSlot:   true,
 		extended: now,
@@ -139,7 +141,8 @@ func (s *shift) remembered(e *execution) bool {
 // judgeBefore decides whether a delivery is to be run, and how it ends if not.
 func (s *shift) judgeBefore(e *execution) (end ending, run bool) {
 	job := e.job
-	if e.isLost.Load() { // while it waited for an earlier run
+	s.awaitForgotten(e)
+	if e.isLost.Load() { // while it waited
 		return ending{how: leaseLost}, false
 	}
 	if job.Format > formatKnown || len(job.Requires) > 0 {

@@ -238,3 +238,43 @@ func TestHoldIsNotRepeated(t *testing.T) {
 		r.wantNothingLeft()
 	})
 }
+
+// slowDelays are lent ones that take a while to forget what was published.
+type slowDelays struct {
+	provider.Delays
+	forgets func(forgotten func())
+}
+
+func (d *slowDelays) Promote(ctx context.Context, publish provider.Publish) error {
+	return d.Delays.Promote(ctx, func(ctx context.Context, jobs []provider.Job) []provider.Stored {
+		within, forgotten := context.WithCancel(context.WithoutCancel(ctx))
+		defer d.forgets(forgotten)
+		return publish(within, jobs)
+	})
+}
+
+// TestAPromotedJobStartsWhenItIsForgotten, because the lender would promote it again as
+// if it had never run, should it end its process before.
+func TestAPromotedJobStartsWhenItIsForgotten(t *testing.T) {
+	for name, c := range map[string]struct{ forgets, want time.Duration }{
+		"soon":  {2 * time.Second, 2 * time.Second},
+		"never": {time.Hour, backstage.DefaultLease / 3},
+	} {
+		inBubbleSub(t, name, func(r *rig) {
+			_, delays := lend(r)
+			r.p.Delays = &slowDelays{delays, func(forgotten func()) { time.AfterFunc(c.forgets, forgotten) }}
+			began := time.Now()
+			ran := make(chan time.Duration, 1)
+			r.start(backstage.WorkerConfig{}, handle("a", func(context.Context, string) error {
+				ran <- time.Since(began)
+				return nil
+			}))
+			r.enqueue(job(task("a"), "x", backstage.In(time.Minute)))
+			if waited := <-ran - time.Minute; waited < c.want || waited > c.want+time.Second {
+				r.Errorf("the job started %v after it was published, want %v", waited, c.want)
+			}
+			pass(2 * time.Hour)
+			r.wantNothingLeft()
+		})
+	}
+}

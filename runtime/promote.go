@@ -24,7 +24,7 @@ func (s *shift) promote(ctx context.Context) {
 	}
 	var publish provider.Publish
 	if s.broker.delaysLent() {
-		publish = s.broker.promoted
+		publish = s.publishPromoted
 	}
 	for failures := int32(0); ctx.Err() == nil; failures++ {
 		began := time.Now()
@@ -45,5 +45,46 @@ func (s *shift) promote(ctx context.Context) {
 		s.observe(PromoterFailed{Err: err})
 		s.cfg.Logger.Error("delayed jobs are not promoted, trying again", "error", err)
 		sleep(ctx, growing(100*time.Millisecond, 10*time.Second, failures))
+	}
+}
+
+// publishPromoted stores jobs that a lender held and that are due. Until the lender has
+// forgotten them, when ctx ends, none of them starts here: one that kills its process
+// before that would be promoted again as if it had never run, and so for ever.
+func (s *shift) publishPromoted(ctx context.Context, jobs []provider.Job) []provider.Stored {
+	forgotten := ctx.Done()
+	s.mu.Lock()
+	for i := range jobs {
+		s.promoted[keyOf(&jobs[i])] = forgotten
+	}
+	s.mu.Unlock()
+	context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		for i := range jobs {
+			if key := keyOf(&jobs[i]); s.promoted[key] == forgotten {
+				delete(s.promoted, key)
+			}
+		}
+	})
+	return s.broker.promoted(ctx, jobs)
+}
+
+// awaitForgotten waits until nobody will promote a job again that this worker has
+// promoted a moment ago, or for a third of a lease.
+func (s *shift) awaitForgotten(e *execution) {
+	s.mu.Lock()
+	forgotten := s.promoted[e.key]
+	s.mu.Unlock()
+	if forgotten == nil {
+		return
+	}
+	e.waited = true
+	timer := time.NewTimer(s.cfg.Lease / 3)
+	defer timer.Stop()
+	select {
+	case <-forgotten:
+	case <-timer.C:
+	case <-s.handlers.Done():
 	}
 }

@@ -39,10 +39,11 @@ type shift struct {
 	active   []*execution          // deliveries that are not settled
 	running  map[jobKey]*execution // those whose handler may run
 	watched  map[<-chan struct{}]*watch
-	busy     int        // slots in use
-	suspect  *execution // the suspect that runs, or is about to
-	suspects int        // suspects that are not settled
-	fewer    *sync.Cond // there are fewer of them, or the worker stops
+	promoted map[jobKey]<-chan struct{} // jobs that a lender has not forgotten yet, and when it has
+	busy     int                        // slots in use
+	suspect  *execution                 // the suspect that runs, or is about to
+	suspects int                        // suspects that are not settled
+	fewer    *sync.Cond                 // there are fewer of them, or the worker stops
 	stuck    int
 	soon     context.Context    // of settlements that begin now; it ends by itself, or with settling
 	soonFrom time.Time          // when it was made
@@ -61,6 +62,7 @@ func newShift(w *Worker, byName map[string]*registered, lanes laneSet) *shift {
 		changed:  make(chan struct{}, 1),
 		running:  make(map[jobKey]*execution),
 		watched:  make(map[<-chan struct{}]*watch),
+		promoted: make(map[jobKey]<-chan struct{}),
 		troubles: make(map[string]error),
 		parks:    make(map[string]parkLog),
 	}

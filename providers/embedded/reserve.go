@@ -29,7 +29,7 @@ func (d *delays) publishDue(ctx context.Context, publish provider.Publish) (int6
 	}
 	d.store.writer.point("reserved")
 	within, cancel := context.WithTimeout(ctx, d.store.cfg.PromotionLease*9/10)
-	defer cancel()
+	defer cancel() // which tells who published that it is forgotten
 	stored := publish(within, r.jobs)
 	d.store.writer.point("published")
 	return 0, d.conclude(ctx, r, stored)

@@ -35,11 +35,14 @@ func (p *promoter) run(ctx context.Context) error {
 			p.sleep(ctx, &s.store.mu, scope.wake(), s.gate.closing)
 			continue
 		}
-		stored := p.call(ctx, jobs)
+		within, forgotten := context.WithCancel(ctx)
+		stored := p.call(within, jobs)
 		if s.dropped {
+			forgotten()
 			return s.gate.err // a dead process forgets nothing
 		}
 		p.settle(ctx, batch, stored)
+		forgotten()
 	}
 	return nil
 }

@@ -45,15 +45,17 @@ func (d *delays) publishDue(ctx context.Context, queues []string, publish provid
 		}
 		done = append(done, o.reserved)
 	}
+	within, cancel := context.WithTimeout(ctx, d.store.cfg.PromotionLease*9/10)
+	defer cancel() // which tells who published that it is forgotten
 	if len(r.jobs) > 0 {
-		done = append(done, d.publish(ctx, r, publish)...)
+		done = append(done, d.publish(within, r, publish)...)
 	}
 	if len(done) == 0 {
 		return nil
 	}
 	// What was published should be forgotten even if the promoter is to end.
-	apart, cancel := context.WithTimeout(context.WithoutCancel(ctx), concluding)
-	defer cancel()
+	apart, end := context.WithTimeout(context.WithoutCancel(ctx), concluding)
+	defer end()
 	return d.conclude(apart, r.token, done)
 }
 
@@ -61,9 +63,7 @@ func (d *delays) publishDue(ctx context.Context, queues []string, publish provid
 // again. What is unknown stays reserved, and comes again after the lease.
 func (d *delays) publish(ctx context.Context, r reservation, publish provider.Publish) []reserved {
 	d.store.link.point("reserved")
-	within, cancel := context.WithTimeout(ctx, d.store.cfg.PromotionLease*9/10)
-	defer cancel()
-	stored := publish(within, r.jobs)
+	stored := publish(ctx, r.jobs)
 	d.store.link.point("published")
 	wait := refusedWait
 	if ctx.Err() != nil {

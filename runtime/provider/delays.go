@@ -2,7 +2,9 @@ package provider
 
 import "context"
 
-// Publish stores jobs that are due, as Jobs.Publish does.
+// Publish stores jobs that are due, as Jobs.Publish does. The context that it is given
+// ends soon after its answer: once the store has forgotten what was stored, or has given
+// up to do so.
 type Publish func(ctx context.Context, jobs []Job) []Stored
 
 // Delays keeps work for later.

@@ -237,6 +237,15 @@ func delaysMutants() []mutant {
 			}),
 		}.inLentRound(),
 		mutant{
+			fails: "delays/told when forgotten", says: "goes on after its answer",
+			make: alone(func(p *provider.Provider, _ *hooks) {
+				d := p.Delays
+				p.Delays = &brokenDelays{Delays: d, promote: func(ctx context.Context, publish provider.Publish) error {
+					return d.Promote(ctx, func(_ context.Context, due []provider.Job) []provider.Stored { return publish(ctx, due) })
+				}}
+			}),
+		}.inLentRound(),
+		mutant{
 			fails: "delays/held anew meanwhile", says: "is gone",
 			make: promoting(func(d provider.Delays, ctx context.Context, due []provider.Job, publish provider.Publish) []provider.Stored {
 				stored := publish(ctx, due) // it forgets by id

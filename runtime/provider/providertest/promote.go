@@ -23,6 +23,11 @@ func promoteChecks() []check {
 			needs: []need{needPublishing},
 			run:   delaysForgotten,
 		}, {
+			name:  "delays/told when forgotten",
+			rule:  "The context that publish is given ends soon after its answer: once what was stored is forgotten.",
+			needs: []need{needPublishing},
+			run:   delaysTold,
+		}, {
 			name:  "delays/held anew meanwhile",
 			rule:  "A due job is forgotten only if it was not held anew meanwhile.",
 			needs: []need{needPublishing, needAddressable},
@@ -105,6 +110,28 @@ func delaysForgotten(t *env) {
 		if got := count(i); got != want {
 			t.Errorf("job %d of stored, refused twice, unknown twice and duplicate was published %d times; want %d", i, got, want)
 		}
+	}
+}
+
+func delaysTold(t *env) {
+	t.hold(t.p, t.job(work, delayed(time.Second)))
+	told := make(chan provider.Measure[int64], 1)
+	t.promoteWith(t.p, func(ctx context.Context, due []provider.Job) []provider.Stored {
+		context.AfterFunc(ctx, func() {
+			held, err := t.p.Delays.Held(t.Context(), work)
+			if err == nil {
+				told <- held
+			}
+		})
+		return t.p.Jobs.Publish(ctx, due, provider.PublishOptions{Accepted: true})
+	})
+	select {
+	case held := <-told:
+		if n, known := held.Get(); known && n != 0 {
+			t.Errorf("the context of publish has ended and %d jobs are held; want none", n)
+		}
+	case <-time.After(t.patience):
+		t.Errorf("the context of publish goes on after its answer")
 	}
 }
 
