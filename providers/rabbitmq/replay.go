@@ -3,14 +3,12 @@ package rabbitmq
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
 	"github.com/backstage-go/backstage/runtime/provider"
 )
-
-// errRaw is why bytes that were never a job are not replayed.
-var errRaw = errors.New("it was never a job")
 
 // Replay returns letters to their queues: provider.DeadLetters. A letter is removed
 // when its copy is stored.
@@ -20,7 +18,7 @@ func (l *letters) Replay(ctx context.Context, addresses ...string) ([]provider.S
 		var send []*wanted
 		for _, w := range found {
 			if w.letter.Raw != nil {
-				w.stored.Err = errors.Join(notFound(w.letter.Address), errRaw)
+				w.stored.Err = fmt.Errorf("dead letter %q can only be discarded: %w", w.letter.Address, provider.ErrNoRecord)
 				continue
 			}
 			jobs = append(jobs, w.letter.Job.Replay(now()))

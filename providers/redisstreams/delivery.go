@@ -137,7 +137,7 @@ func (d *delivery) Retry(ctx context.Context, again provider.Again) error {
 	}
 	s := &settlement{kind: endRetry, body: body, after: again.After}
 	if again.After > 0 {
-		s.stamp = stampOf(job.Counters)
+		s.stamp = stampOf(&job)
 	}
 	return d.settle(ctx, s)
 }
@@ -161,10 +161,10 @@ func (d *delivery) Release(ctx context.Context) error {
 // settle hands a settlement to the next flush and waits until it is on record.
 func (d *delivery) settle(ctx context.Context, s *settlement) error {
 	desk := d.lane.desk
-	if !desk.sub.settling.enter() {
+	if !desk.sub.settling.Enter() {
 		return provider.ErrClosed
 	}
-	defer desk.sub.settling.leave()
+	defer desk.sub.settling.Leave()
 	if err := d.begin(ctx, s.kind); err != nil {
 		return err
 	}

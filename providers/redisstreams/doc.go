@@ -55,7 +55,8 @@
 //	{backstage}:released:mail  hash    how often a running entry was given back
 //	{backstage}:looked         hash    when anybody last looked for dead workers' jobs
 //	{backstage}:held:mail      zset    "STATE ID" of each held job, by the millisecond
-//	                                   in which it is due
+//	                                   in which it is due; STATE has its counters
+//	                                   and a hash of its task
 //	{backstage}:bodies:mail    hash    their records, by id
 //	{backstage}:due            zset    the queues that hold something, by their first due
 //	{backstage}:dead:mail      zset    dead letters, by the microsecond of death

@@ -3,6 +3,7 @@ package redisstreams
 import (
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"math"
 	"strconv"
 	"time"
@@ -58,22 +59,23 @@ func newEntry(j *provider.Job, s scope, ownDelays bool) (*entry, error) {
 		e.held = true
 	}
 	if e.held || s.lent {
-		e.stamp = stampOf(j.Counters)
+		e.stamp = stampOf(j)
 	}
 	return e, nil
 }
 
-// stampOf is the state of a job that tells its held copies apart.
-func stampOf(c provider.Counters) string {
-	c = c.Stamp()
-	b := make([]byte, 0, 16)
-	for i, n := range []int32{c.Failures, c.Snoozes, c.Parks, c.Starts, c.Replays} {
-		if i > 0 {
-			b = append(b, '.')
-		}
+// stampOf is the state of a job that tells held copies of one id apart: its counters and
+// a hash of its task.
+func stampOf(j *provider.Job) string {
+	c := j.Counters.Stamp()
+	b := make([]byte, 0, 32)
+	for _, n := range []int32{c.Failures, c.Snoozes, c.Parks, c.Starts, c.Replays} {
 		b = strconv.AppendInt(b, int64(n), 10)
+		b = append(b, '.')
 	}
-	return string(b)
+	task := fnv.New64a()
+	task.Write([]byte(j.Task))
+	return string(strconv.AppendUint(b, task.Sum64(), 36))
 }
 
 // MarshalBinary returns the record. As an argument of a script an entry needs no

@@ -29,7 +29,7 @@ func (d *delays) Hold(ctx context.Context, jobs []provider.Job) []provider.Store
 		if err != nil {
 			return nil, err
 		}
-		e.held, e.stamp = true, stampOf(j.Counters)
+		e.held, e.stamp = true, stampOf(j)
 		return e, nil
 	})
 }
