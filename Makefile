@@ -56,16 +56,17 @@ test: fmt vet vet-darwin vet-windows staticcheck unit ## checks everything: the 
 demo: ## runs the quickstart: orders, a retry, a dead letter, a worker that is killed (ORDERS=file takes yours)
 	@$(STEP); go run ./examples/quickstart $(if $(ORDERS),-orders '$(ORDERS)')
 
-soak: ## runs the long forms of the tests, and every provider's suite 20 times, with real brokers; ends within an hour
+soak: ## runs the long forms of the tests, and every provider's suite many times, with real brokers; ends within an hour
 	@$(STEP); $(BROKERS) $(MAKE) --no-print-directory soak-tests
 
 soak-tests: ## is what soak does once the brokers are up; alone, the tests that need one are skipped
 	@$(STEP); $(RACE); end=$$((began + 3500)); \
 	left() { seconds=$$((end - $$(date +%s))); [ $$seconds -gt 0 ] || { echo "   the hour is over before $$1" >&2; exit 1; }; }; \
-	echo '   the suite of every provider, 20 times in a row (its kills come after)'; \
+	echo '   the suite of every provider, in a row: 20 times without a broker, 10 with one, 5 with Kafka (its kills come after)'; \
 	for package in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./providers/...); do \
 		left "$$package"; \
-		go test $$race -count=20 -parallel $(WAITING) -run '^TestProvider$$' -skip 'TestProvider/.*/kill' -timeout $${seconds}s $(TESTFLAGS) $$package; \
+		case $$package in */kafka*) times=5;; */redisstreams*|*/rabbitmq*) times=10;; *) times=20;; esac; \
+		go test $$race -count=$$times -parallel $(WAITING) -run '^TestProvider$$' -skip 'TestProvider/.*/kill' -timeout $${seconds}s $(TESTFLAGS) $$package; \
 	done; \
 	echo '   the long forms (BACKSTAGE_SOAK=1), one package after the other'; \
 	for package in $$(go list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.ImportPath}}{{end}}' ./...); do \

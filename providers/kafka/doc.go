@@ -79,8 +79,9 @@
 // Topics of jobs are made to keep all: what is settled is deleted by the workers, from
 // time to time. A topic that exists and may lose jobs (a retention.ms shorter than the
 // longest max age and a day, a retention.bytes, a cleanup.policy of compact) is refused
-// by name when a worker starts, and so is one of dead letters that may lose some. If the log begins behind what was settled all the same,
-// an event of kind RetentionOvertaken says how many are gone.
+// by name when a worker starts, and so is one of dead letters that may lose some. If the
+// log begins behind what was settled all the same, an event of kind RetentionOvertaken
+// says how many are gone.
 //
 // A user who may not delete records gets an event; then settled jobs stay in the topic
 // until somebody sets a retention.ms longer than the longest max age and a day.
