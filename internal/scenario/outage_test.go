@@ -70,10 +70,12 @@ func (s *stage) suffer(w *backstage.Worker, on *server, o outage, i int) time.Du
 		s.t.Fatal(err)
 	}
 	s.untilHealth(w, false)
-	if _, err := s.provider.Stats.Queue(s.t.Context(), "q"); err == nil {
+	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Second)
+	defer cancel()
+	if _, err := s.provider.Stats.Queue(ctx, "q"); err == nil {
 		s.t.Error("numbers of a broker that is away")
 	}
-	ctx, cancel := context.WithTimeout(s.t.Context(), 2*time.Second)
+	ctx, cancel = context.WithTimeout(s.t.Context(), 2*time.Second)
 	defer cancel()
 	if _, err := s.client.Enqueue(ctx, s.caught(during)); err == nil {
 		s.t.Error("a broker that is away stored a job")
