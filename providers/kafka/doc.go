@@ -72,7 +72,8 @@
 // The mark says which jobs may have been started, so a crash may count for some that were
 // only about to be. From its first crash on, each start of a job is put on record by
 // itself: a job that ends its process is counted exactly, and its neighbours have one
-// crash at most that is not theirs.
+// crash at most that is not theirs. A membership that ends because the coordinator died,
+// and whose partitions others get, looks like a death: what ran then counts one.
 //
 // # Retention
 //

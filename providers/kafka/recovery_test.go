@@ -294,7 +294,8 @@ func TestABrokerThatIsKilledUnderLoadLosesNothing(t *testing.T) {
 		defer l.mu.Unlock()
 		return len(l.done)
 	}
-	for range often(2, 10) {
+	kills := often(2, 10)
+	for range kills {
 		before := total()
 		until(t, "jobs run", func() bool { return total() > before+20 })
 		if err := k.Kill(); err != nil {
@@ -310,8 +311,8 @@ func TestABrokerThatIsKilledUnderLoadLosesNothing(t *testing.T) {
 	cancel()
 	producers.Wait()
 	l.gather(c, workers, "q")
-	if l.crashes > 0 {
-		t.Errorf("a job counts %d crashes, and no worker has died", l.crashes)
+	if l.crashes > kills { // a membership that ended with the broker looks like a worker's death
+		t.Errorf("a job counts %d crashes, and the broker died %d times", l.crashes, kills)
 	}
 }
 
