@@ -13,7 +13,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"time"
 
 	"github.com/backstage-go/backstage/bench/internal/load"
 	"github.com/backstage-go/backstage/bench/internal/measure"
@@ -72,10 +71,6 @@ func (p plan) run(ctx context.Context) error {
 	return nil
 }
 
-// warmup is how many jobs run before the ones that count: connections are opened and
-// queues are made by them.
-const warmup = 20
-
 // pace measures one side.
 func (p plan) pace(ctx context.Context, open func() (load.Side, error)) (waits measure.Durations, err error) {
 	s, err := open()
@@ -83,35 +78,5 @@ func (p plan) pace(ctx context.Context, open func() (load.Side, error)) (waits m
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, s.Close()) }()
-
-	count := warmup + p.jobs
-	tally := load.NewTally(count)
-	called, started := make([]time.Time, count), make([]time.Time, count)
-	stop, err := s.Start(p.slots, func(n int) {
-		started[n] = time.Now()
-		tally.Ran(n)
-	})
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, stop()) }()
-	ticker := time.NewTicker(time.Second / time.Duration(p.rate))
-	defer ticker.Stop()
-	for n := range count {
-		<-ticker.C
-		called[n] = time.Now()
-		if err := s.Enqueue(ctx, n); err != nil {
-			return nil, err
-		}
-	}
-	if err := tally.Wait(ctx); err != nil {
-		return nil, err
-	}
-	if lost, twice := tally.Lost(), tally.Twice(); lost+twice > 0 {
-		return nil, fmt.Errorf("%d jobs lost, %d run twice", lost, twice)
-	}
-	for n := warmup; n < count; n++ {
-		waits = append(waits, started[n].Sub(called[n]))
-	}
-	return waits, nil
+	return load.Pace(ctx, s, p.slots, p.jobs, p.rate)
 }
