@@ -13,9 +13,7 @@ MODULES := $(shell find . -name go.mod -not -path '*/testdata/*' -not -path './.
 # share of a core, whatever the machine's load.
 PARALLEL := 2
 
-# How many tests of one package run at once, and how many in the soak: most of them wait
-# for a lease.
-TOGETHER := 4
+# How many tests of one package the soak runs at once: most of them wait for a lease.
 WAITING := 8
 
 # TESTFLAGS goes to every go test, for example: make unit TESTFLAGS=-v
@@ -114,7 +112,7 @@ unit: ## runs all tests of every module with real brokers, and the race detector
 
 unit-tests: ## is what unit does once the brokers are up; alone, the tests that need one are skipped
 	@$(STEP); $(RACE); \
-	$(call each,go test $$race -vet=off -p $(PARALLEL) -parallel $(TOGETHER) -timeout 15m $(TESTFLAGS) ./...)
+	$(call each,go test $$race -vet=off -p $(PARALLEL) -timeout 15m $(TESTFLAGS) ./...)
 
 # --- for those who change things
 

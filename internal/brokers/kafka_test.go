@@ -57,9 +57,7 @@ func TestPausedKafkaAnswersLater(t *testing.T) {
 		}
 		t.Fatal(err)
 	}
-	if checkTells(t, k.Addr()) == nil {
-		t.Error("a server that is paused answers")
-	}
+	untilSilent(t, func() error { return checkTells(t, k.Addr()) })
 	if err := k.Resume(); err != nil {
 		t.Fatal(err)
 	}

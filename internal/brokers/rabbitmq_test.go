@@ -17,6 +17,20 @@ func checkGreets(t *testing.T, address string) error {
 	return greets(ctx, address, nil)
 }
 
+// untilSilent waits until a server that was paused answers no more: what it was doing when
+// it was told may still come.
+func untilSilent(t *testing.T, ask func() error) {
+	t.Helper()
+	if err := until(t.Context(), 30*time.Second, func(context.Context) error {
+		if ask() == nil {
+			return errors.New("it answers")
+		}
+		return nil
+	}); err != nil {
+		t.Errorf("a server that is paused: %v", err)
+	}
+}
+
 func TestRabbitMQComesBackAtItsAddress(t *testing.T) {
 	t.Parallel()
 	r := RequireRabbitMQ(t, RabbitMQOptions{Conf: []string{"heartbeat = 7"}})
@@ -54,9 +68,7 @@ func TestRabbitMQStopsWhenItIsAsked(t *testing.T) {
 		}
 		t.Fatal(err)
 	}
-	if checkGreets(t, r.Addr()) == nil {
-		t.Error("a server that is paused answers")
-	}
+	untilSilent(t, func() error { return checkGreets(t, r.Addr()) })
 	if err := r.Resume(); err != nil {
 		t.Fatal(err)
 	}
