@@ -72,7 +72,9 @@
 // The mark says which jobs may have been started, so a crash may count for some that were
 // only about to be. From its first crash on, each start of a job is put on record by
 // itself: a job that ends its process is counted exactly, and its neighbours have one
-// crash at most that is not theirs. A membership that ends because the coordinator died,
+// crash at most that is not theirs. A death in the middle of a rebalance may not be seen,
+// because what runs is handed over as running: seven times of eight it is not counted. A
+// membership that ends because the coordinator died,
 // and whose partitions others get, looks like a death: what ran then counts one.
 //
 // # Retention

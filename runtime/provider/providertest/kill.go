@@ -211,6 +211,9 @@ func (t *env) crashesOf(at point, ran map[string][]entry) {
 			continue
 		}
 		heirs++
+		if e.crashes < want && t.facts().Death == provider.Session && t.facts().ExactCrashes {
+			continue // others came and went meanwhile, and a handover is no crash: the death fell into one
+		}
 		if e.crashes != want && (t.facts().ExactCrashes || e.crashes < want) && at != atHeld {
 			t.Errorf("%s, whose worker was killed %s, ran with %d crashes; want %d", task, at, e.crashes, want)
 		}
