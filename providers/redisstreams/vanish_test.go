@@ -205,10 +205,10 @@ func TestGarbageAmongHeldJobs(t *testing.T) {
 			}
 		}
 	}
-	operator := s.admin(t)
+	operator, bytes := s.admin(t), job("bytes")
 	for _, of := range []scope{{}, {lent: true, name: "scope"}} {
 		bodies := s.keys.queue(of, "q").bodies
-		if err := operator.HSet(t.Context(), bodies, "bytes", "0.0.0.0.0 0 4 \xff\xfe\xfd\xfc").Err(); err != nil {
+		if err := operator.HSet(t.Context(), bodies, "bytes", stampOf(&bytes)+" 0 4 \xff\xfe\xfd\xfc").Err(); err != nil {
 			t.Fatal(err)
 		}
 		if err := operator.HDel(t.Context(), bodies, "gone").Err(); err != nil {
