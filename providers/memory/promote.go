@@ -101,7 +101,7 @@ func (p *promoter) leave() {
 		return
 	}
 	for _, q := range p.delays.session.store.queues {
-		q.rouse() // the store moves its own jobs again, and workers wait for them
+		q.rouseFor(time.Now()) // the store moves its own jobs again, and all workers wait for them
 	}
 }
 

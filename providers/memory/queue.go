@@ -90,10 +90,25 @@ func (q *queue) leave(e *entry, now time.Time) {
 	q.admit()
 }
 
-// rouse wakes the workers that wait for this queue.
+// rouse wakes, of the workers that wait for this queue, the one that has had nothing of
+// it for longest. What it leaves it passes on. If all were woken the same one could
+// always be first, and one that knows no such task would keep a job from all others.
 func (q *queue) rouse() {
 	for _, s := range q.readers {
-		s.rouse()
+		if s.asleep && slices.Contains(s.waits, q) {
+			s.rouse()
+			return
+		}
+	}
+}
+
+// served puts a worker behind all others, and lets the next one have what is left.
+func (q *queue) served(by *subscription, got bool) {
+	if i := slices.Index(q.readers, by); got && i >= 0 {
+		q.readers = append(slices.Delete(q.readers, i, i+1), by)
+	}
+	if q.ready.count > 0 || q.early.len() > 0 {
+		q.rouse()
 	}
 }
 

@@ -3,6 +3,8 @@ package memory_test
 import (
 	"context"
 	"errors"
+	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -217,5 +219,36 @@ func TestADeliveredJobIsTheRecordThatWasStored(t *testing.T) {
 		is(d.T, "record", string(bytes), string(want))
 		is(d.T, "delay", got.Delay, 0)
 		is(d.T, "format", got.Format, provider.Format)
+	})
+}
+
+// TestWorkersThatWaitTakeTurns: nobody is kept from a queue by another who is always
+// first.
+func TestWorkersThatWaitTakeTurns(t *testing.T) {
+	simulated(t, func(d *desk) {
+		counts := make([]atomic.Int64, 3)
+		for i := range counts {
+			w := d.worker(d.p, "q")
+			go func() {
+				for d.Context().Err() == nil {
+					got, err := w.Receive(d.Context(), []string{"q"}, 10)
+					if err != nil {
+						return
+					}
+					for _, one := range got {
+						counts[i].Add(1)
+						_ = one.Ack(d.Context(), nil)
+					}
+				}
+			}()
+		}
+		synctest.Wait()
+		for range 30 {
+			d.publish(d.job("q"))
+			synctest.Wait()
+		}
+		for i := range counts {
+			is(d.T, fmt.Sprintf("jobs of worker %d", i), counts[i].Load(), int64(10))
+		}
 	})
 }

@@ -16,6 +16,7 @@ type subscription struct {
 	worker  string
 	lease   time.Duration
 	lanes   map[string]*queue
+	waits   []*queue // while it is asleep
 	gate    gate
 	sleeper
 }
@@ -103,8 +104,13 @@ func (s *subscription) queues(lanes []string, max int) ([]*queue, error) {
 	return queues, nil
 }
 
-func (s *subscription) receive(ctx context.Context, queues []*queue, max int) ([]provider.Delivery, error) {
+func (s *subscription) receive(ctx context.Context, queues []*queue, max int) (got []provider.Delivery, err error) {
 	store := s.session.store
+	defer func() {
+		for _, q := range queues {
+			q.served(s, len(got) > 0)
+		}
+	}()
 	for {
 		if s.gate.err != nil {
 			return nil, s.gate.err
@@ -114,12 +120,13 @@ func (s *subscription) receive(ctx context.Context, queues []*queue, max int) ([
 		}
 		now := time.Now()
 		store.advance(now)
-		got := s.takeOver(queues, max, now)
-		got, foreign := s.take(got, queues, max, now)
+		var foreign []provider.Event
+		got, foreign = s.take(s.takeOver(queues, max, now), queues, max, now)
 		switch {
 		case len(foreign) > 0:
 			s.report(foreign)
 		case len(got) == 0:
+			s.waits = queues
 			s.sleep(ctx, &store.mu, s.alarmTime(queues), s.gate.closing)
 		}
 		if len(got) > 0 {
