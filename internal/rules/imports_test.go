@@ -62,7 +62,7 @@ var importRules = []importRule{
 		"a provider knows the contract and its own client: never the runtime, never another provider"},
 	{"./providers/rabbitmq/...", []string{"./providers/rabbitmq/...", "./providers/internal/...", "./runtime/provider", "github.com/rabbitmq/amqp091-go/..."},
 		"a provider knows the contract and its own client: never the runtime, never another provider"},
-	{"./providers/internal/gate", nil,
+	{"./providers/internal/...", []string{"./runtime/provider"},
 		"what providers share knows none of them"},
 	{"./providers/kafka/internal/tracker", nil,
 		"what is settled, started and crashed is decided without a client, so that it can be tried without one"},

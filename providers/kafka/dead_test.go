@@ -3,6 +3,7 @@ package kafka
 import (
 	"bytes"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"slices"
@@ -22,7 +23,7 @@ func bury(t testing.TB, s *store, jobs ...provider.Job) []string {
 	for _, j := range jobs {
 		f := provider.Failure{At: time.Now(), Class: provider.ClassPermanent, Message: "no " + j.ID, Attempt: 1}
 		dead := j.Dead(f)
-		id := newLetterID()
+		id := rand.Text()
 		if outcome, err := s.putLetter(t.Context(), id, j.Queue, &dead, nil, f); outcome != provider.OutcomeStored {
 			t.Fatalf("dead letter of %s: %s, %v", j.ID, outcome, err)
 		}
@@ -195,7 +196,7 @@ func TestBytesThatAreNoRecordAreKept(t *testing.T) {
 	s, _ := sharedCluster(t).open()
 	for _, raw := range [][]byte{{0xff, 0, 0xfe}, {}, nil} {
 		f := provider.Failure{Class: provider.ClassNoRecord, Message: "it is no record"}
-		id := newLetterID()
+		id := rand.Text()
 		if outcome, err := s.putLetter(t.Context(), id, "q", nil, raw, f); outcome != provider.OutcomeStored {
 			t.Fatalf("%s, %v", outcome, err)
 		}
@@ -216,7 +217,7 @@ func TestALetterThatWasStoredTwiceIsOne(t *testing.T) {
 	j := aJob("one", "q")
 	f := provider.Failure{Class: provider.ClassFailed, Message: "no"}
 	dead := j.Dead(f)
-	id := newLetterID()
+	id := rand.Text()
 	for range 2 {
 		if outcome, err := s.putLetter(t.Context(), id, "q", &dead, nil, f); outcome != provider.OutcomeStored {
 			t.Fatalf("%s, %v", outcome, err)
@@ -241,7 +242,7 @@ func TestManyLettersAreListed(t *testing.T) {
 		j := aJob(fmt.Sprint(i), "q")
 		j.Payload = make([]byte, 500)
 		dead := j.Dead(provider.Failure{Class: provider.ClassFailed})
-		p, err := letterParcel(newLetterID(), &dead, nil, provider.Failure{})
+		p, err := letterParcel(rand.Text(), &dead, nil, provider.Failure{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
+	"github.com/backstage-go/backstage/providers/internal/run"
 	"github.com/backstage-go/backstage/providers/kafka/internal/tracker"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
@@ -14,53 +14,27 @@ import (
 // delivery is one run of one job: provider.Delivery. It belongs to the partition as this
 // worker had it when the run began: when others have it, the run is lost.
 type delivery struct {
-	part *partition
-	run  tracker.Run
-	job  provider.Job
-
-	mu     sync.Mutex
-	kind   kind // fixed by the first settlement
-	state  ending
-	flight chan struct{} // closed when the settlement under way has ended; nil if none is
-	round  *round        // where it waits for the commit; nil before it is settled
-	cargo  cargo
-	letter string // the id of its dead letter
+	part  *partition
+	start tracker.Run
+	job   provider.Job
+	run   run.Run
+	round *round // where it waits for the commit; nil before it is settled
 }
-
-// kind is which settlement it is.
-type kind int
-
-const (
-	kindNone kind = iota
-	kindAck
-	kindRetry
-	kindDead
-	kindRelease
-)
-
-// ending is what is known of a run.
-type ending int
-
-const (
-	runOpen ending = iota
-	runSettled
-	runLost
-)
 
 // deliveryLocked makes a delivery of a run that was just started. It returns nil for
 // bytes that are no job.
-func (p *partition) deliveryLocked(run tracker.Run) *delivery {
-	r := p.held[run.Offset]
+func (p *partition) deliveryLocked(start tracker.Run) *delivery {
+	r := p.held[start.Offset]
 	p.bytes -= r.size
-	d := &delivery{part: p, run: run, job: r.job}
+	d := &delivery{part: p, start: start, job: r.job}
 	if r.err != nil {
 		p.sub.work.Go(func() { d.bury(r) })
 		return nil
 	}
 	c := &d.job.Counters
-	c.Crashes += run.Crashes
-	if run.Counts != (tracker.Counts{}) {
-		c.Failures, c.Snoozes, c.Parks = run.Counts.Failures, run.Counts.Snoozes, run.Counts.Parks
+	c.Crashes += start.Crashes
+	if start.Counts != (tracker.Counts{}) {
+		c.Failures, c.Snoozes, c.Parks = start.Counts.Failures, start.Counts.Snoozes, start.Counts.Parks
 	}
 	return d
 }
@@ -75,14 +49,14 @@ func (d *delivery) Lost() <-chan struct{} { return d.part.lost }
 func (d *delivery) Ack(ctx context.Context, next []provider.Job) error {
 	var carry func() error
 	if len(next) > 0 {
-		carry = func() error { return d.carry(ctx, next) }
+		carry = func() error { return d.run.Carry(ctx, d.part.sub.store, next) }
 	}
-	return d.settle(ctx, kindAck, carry, d.end)
+	return d.settle(ctx, run.Ack, carry, d.end)
 }
 
 // DeadLetter stores the job among the dead letters, and ends the run: provider.Delivery.
 func (d *delivery) DeadLetter(ctx context.Context, f provider.Failure) error {
-	return d.settle(ctx, kindDead, func() error {
+	return d.settle(ctx, run.Dead, func() error {
 		job := d.job.Dead(f)
 		return d.carryLetter(ctx, &job, nil, f)
 	}, d.end)
@@ -94,7 +68,7 @@ func (d *delivery) Retry(ctx context.Context, again provider.Again) error {
 	if d.job.OrderingKey == "" {
 		return fmt.Errorf("job %s has no ordering key: %w", d.job.ID, errUnkept)
 	}
-	return d.settle(ctx, kindRetry, nil, func() (int64, error) { return d.again(again) })
+	return d.settle(ctx, run.Retry, nil, func() (int64, error) { return d.again(again) })
 }
 
 // errUnkept is why a job cannot wait for its retry in Kafka.
@@ -103,14 +77,14 @@ var errUnkept = errors.New("kafka keeps nothing for later: lend it Delays")
 // Release gives the job back where it is, and its run counts as nothing:
 // provider.Delivery.
 func (d *delivery) Release(ctx context.Context) error {
-	return d.settle(ctx, kindRelease, nil, d.back)
+	return d.settle(ctx, run.Release, nil, d.back)
 }
 
 // end settles the record. The subscription is locked.
 func (d *delivery) end() (int64, error) {
-	commit, err := d.part.tracker.Settle(d.run)
+	commit, err := d.part.tracker.Settle(d.start)
 	if err == nil {
-		delete(d.part.held, d.run.Offset)
+		delete(d.part.held, d.start.Offset)
 		d.part.wake()
 	}
 	return commit, err
@@ -118,9 +92,9 @@ func (d *delivery) end() (int64, error) {
 
 // back lets the record start again. The subscription is locked.
 func (d *delivery) back() (int64, error) {
-	commit, err := d.part.tracker.Release(d.run)
+	commit, err := d.part.tracker.Release(d.start)
 	if err == nil {
-		d.part.bytes += d.part.held[d.run.Offset].size
+		d.part.bytes += d.part.held[d.start.Offset].size
 	}
 	return commit, err
 }
@@ -132,10 +106,10 @@ func (d *delivery) again(again provider.Again) (int64, error) {
 		due = millis(time.Now().Add(again.After + time.Millisecond))
 	}
 	c := job.Counters
-	commit, err := d.part.tracker.Again(d.run, tracker.Counts{Failures: c.Failures, Snoozes: c.Snoozes, Parks: c.Parks}, due)
+	commit, err := d.part.tracker.Again(d.start, tracker.Counts{Failures: c.Failures, Snoozes: c.Snoozes, Parks: c.Parks}, due)
 	if err == nil {
-		r := d.part.held[d.run.Offset]
-		job.Counters.Crashes -= d.run.Crashes
+		r := d.part.held[d.start.Offset]
+		job.Counters.Crashes -= d.start.Crashes
 		job.Delay = 0
 		r.job = job
 		d.part.bytes += r.size
@@ -144,13 +118,13 @@ func (d *delivery) again(again provider.Again) (int64, error) {
 }
 
 // settle ends a run with what it carries, if that is on record.
-func (d *delivery) settle(ctx context.Context, k kind, carry func() error, how func() (int64, error)) error {
+func (d *delivery) settle(ctx context.Context, k run.Kind, carry func() error, how func() (int64, error)) error {
 	sub := d.part.sub
 	if !sub.settling.Enter() {
 		return provider.ErrClosed
 	}
 	defer sub.settling.Leave()
-	if err := d.begin(ctx, k); err != nil {
+	if err := d.run.Begin(ctx, k); err != nil {
 		return err
 	}
 	if carry != nil && d.round == nil {
@@ -159,20 +133,20 @@ func (d *delivery) settle(ctx context.Context, k kind, carry func() error, how f
 			err = carry()
 		}
 		if err != nil {
-			return d.finish(err)
+			return d.run.End(err)
 		}
 		sub.store.point("carried")
 	}
 	if err := d.note(ctx, how); err != nil {
-		return d.finish(err)
+		return d.run.End(err)
 	}
 	select {
 	case <-d.round.done:
-		return d.finish(nil)
+		return d.run.End(nil)
 	case <-d.part.lost:
-		return d.finish(provider.ErrLeaseLost)
+		return d.run.End(provider.ErrLeaseLost)
 	case <-ctx.Done():
-		return d.finish(fmt.Errorf("the settlement is not on record yet: %w", waited(ctx, sub.hears())))
+		return d.run.End(fmt.Errorf("the settlement is not on record yet: %w", waited(ctx, sub.hears())))
 	}
 }
 
@@ -199,50 +173,26 @@ func (d *delivery) note(ctx context.Context, how func() (int64, error)) error {
 	return nil
 }
 
-// begin makes the first settlement's kind the only one, and waits for an earlier call
-// of the same kind that is under way.
-func (d *delivery) begin(ctx context.Context, k kind) error {
-	for {
-		d.mu.Lock()
-		if d.state == runSettled || d.kind != kindNone && d.kind != k {
-			d.mu.Unlock()
-			return provider.ErrSettled
+// carryLetter stores a dead letter that was not stored before: a job, or bytes that are
+// none.
+func (d *delivery) carryLetter(ctx context.Context, job *provider.Job, raw []byte, f provider.Failure) error {
+	return d.run.CarryLetter(func(id string) (provider.Outcome, error) {
+		return d.part.sub.store.putLetter(ctx, id, d.part.lane.queue, job, raw, f)
+	})
+}
+
+// bury puts bytes that are no job among the dead letters, however long that takes.
+func (d *delivery) bury(r *record) {
+	p := d.part
+	f := provider.Failure{At: time.Now(), Class: provider.ClassNoRecord, Message: r.err.Error(), Worker: p.sub.opts.Worker}
+	for wait := firstWait; p.ctx.Err() == nil; wait = min(2*wait, lastWait) {
+		err := d.settle(p.ctx, run.Dead, func() error { return d.carryLetter(p.ctx, nil, r.raw, f) }, d.end)
+		if err == nil || errors.Is(err, provider.ErrSettled) {
+			p.tell(provider.ForeignRecord, 1, fmt.Sprintf("what is at offset %d is no job; it is among the dead letters", r.offset), r.err)
+			return
 		}
-		d.kind = k
-		if d.state == runLost {
-			defer d.mu.Unlock()
-			return d.lostLocked()
-		}
-		flight := d.flight
-		if flight == nil {
-			d.flight = make(chan struct{})
-			d.mu.Unlock()
-			return nil
-		}
-		d.mu.Unlock()
-		select {
-		case <-flight:
-		case <-ctx.Done():
-			return ctx.Err()
+		if errors.Is(err, provider.ErrLeaseLost) || errors.Is(err, provider.ErrClosed) || !sleep(p.ctx, wait) {
+			return
 		}
 	}
 }
-
-// finish takes over the outcome of the settlement under way, and returns the error to
-// answer with.
-func (d *delivery) finish(err error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	close(d.flight)
-	d.flight = nil
-	switch {
-	case err == nil:
-		d.state = runSettled
-	case errors.Is(err, provider.ErrLeaseLost):
-		d.state = runLost
-		return d.lostLocked()
-	}
-	return err
-}
-
-func (d *delivery) lostLocked() error { return &provider.LostError{Stored: d.cargo.stored()} }

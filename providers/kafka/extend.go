@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/backstage-go/backstage/providers/internal/run"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -30,14 +31,12 @@ func (s *subscription) Extend(_ context.Context, deliveries []provider.Delivery)
 
 // beats says whether the delivery is still ours, if anybody knows.
 func (d *delivery) beats(silent error) error {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	switch {
-	case d.state == runSettled:
+	switch state := d.run.State(); {
+	case state == run.Settled:
 		return provider.ErrSettled
-	case d.flight != nil:
+	case state == run.UnderWay:
 		return nil
-	case d.state == runLost, d.part.over():
+	case state == run.Lost, d.part.over():
 		return provider.ErrLeaseLost
 	}
 	return silent

@@ -2,7 +2,6 @@ package kafka
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"strconv"
 	"strings"
@@ -20,9 +19,6 @@ const (
 	headerDied = "backstage-died" // when, in nanoseconds since 1970, by the worker's clock
 	headerRaw  = "backstage-raw"  // why it was no record
 )
-
-// newLetterID makes the key of a letter.
-func newLetterID() string { return rand.Text() }
 
 // putLetter stores a dead letter: a job, or bytes that are none. An id that is stored
 // twice is one letter, so that a call whose outcome is not known can be made again with

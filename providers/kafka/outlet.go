@@ -5,13 +5,15 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"github.com/backstage-go/backstage/providers/internal/batch"
 )
 
 // outlet is the way into one topic.
 type outlet struct {
 	publisher *publisher
 	to        target
-	loose     batcher[*parcel] // what may go anywhere
+	loose     batch.Batcher[*parcel] // what may go anywhere
 
 	mu         sync.Mutex
 	partitions []*partitionOutlet
@@ -24,7 +26,7 @@ func (o *outlet) resize(partitions int) {
 	defer o.mu.Unlock()
 	for i := len(o.partitions); i < partitions; i++ {
 		at := &partitionOutlet{outlet: o, partition: i}
-		at.own.flush = at.flush
+		at.own.Flush = at.flush
 		o.partitions = append(o.partitions, at)
 	}
 	o.partitions = o.partitions[:partitions]
@@ -49,12 +51,12 @@ func (o *outlet) add(parcels []*parcel) {
 	for _, p := range parcels {
 		switch {
 		case p.key != nil:
-			o.partitions[partitionOf(p.key, n)].own.add(p)
+			o.partitions[partitionOf(p.key, n)].own.Add(p)
 		case loose > leastShare:
-			o.partitions[(o.turn+at/share)%n].own.add(p)
+			o.partitions[(o.turn+at/share)%n].own.Add(p)
 			at++
 		default:
-			o.loose.add(p)
+			o.loose.Add(p)
 		}
 	}
 	o.turn += (at + share - 1) / share
@@ -111,11 +113,11 @@ func (o *outlet) nextOf() (first *partitionOutlet, rest time.Duration) {
 
 // idle waits until nothing is under way.
 func (o *outlet) idle() {
-	_ = o.loose.wait(context.Background())
+	_ = o.loose.Wait(context.Background())
 	o.mu.Lock()
 	all := slices.Clone(o.partitions)
 	o.mu.Unlock()
 	for _, at := range all {
-		_ = at.own.wait(context.Background())
+		_ = at.own.Wait(context.Background())
 	}
 }

@@ -10,6 +10,7 @@ import (
 
 	kafkago "github.com/segmentio/kafka-go"
 
+	"github.com/backstage-go/backstage/providers/internal/batch"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -17,7 +18,7 @@ import (
 type partitionOutlet struct {
 	outlet    *outlet
 	partition int
-	own       batcher[*parcel] // what must go here
+	own       batch.Batcher[*parcel] // what must go here
 
 	busy sync.Mutex // held while a request is under way: there is one at a time
 
@@ -123,7 +124,7 @@ func (at *partitionOutlet) again(batch, taken []*parcel, why error, f fault) []*
 		if p.key != nil {
 			stay = append(stay, p)
 		} else {
-			o.loose.add(p)
+			o.loose.Add(p)
 		}
 	}
 	if len(stay) > 0 {

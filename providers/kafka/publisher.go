@@ -60,7 +60,7 @@ func (p *publisher) outlet(to target, partitions int) *outlet {
 	o := p.outlets[to.settings.Topic]
 	if o == nil {
 		o = &outlet{publisher: p, to: to}
-		o.loose.flush = o.flush
+		o.loose.Flush = o.flush
 		p.outlets[to.settings.Topic] = o
 	}
 	o.resize(partitions)

@@ -8,6 +8,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/backstage-go/backstage/providers/internal/batch"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -21,7 +22,7 @@ type consumer struct {
 	tag     string
 	ends    chan *amqp.Error
 	cancels chan string
-	acks    batcher[*ending]
+	acks    batch.Batcher[*ending]
 	settled acknowledged // of acks' flush alone
 	open    atomic.Int64 // deliveries that are not settled
 
@@ -97,7 +98,7 @@ func (c *consumer) acknowledge(batch []*ending) {
 	}
 	c.open.Add(-int64(len(batch)))
 	for _, e := range batch {
-		e.err = e.delivery.end(err)
+		e.err = e.delivery.run.End(err)
 		close(e.done)
 	}
 }

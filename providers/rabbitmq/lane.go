@@ -84,7 +84,7 @@ func (l *lane) consume(conn *connection) (*consumer, <-chan amqp.Delivery, error
 		return nil, nil, explained(err)
 	}
 	c := &consumer{lane: l, conn: conn, ch: ch, tag: l.sub.opts.Worker, lost: make(chan struct{}), drained: make(chan struct{})}
-	c.acks.flush = c.acknowledge
+	c.acks.Flush = c.acknowledge
 	c.ends = ch.NotifyClose(make(chan *amqp.Error, 1))
 	c.cancels = ch.NotifyCancel(make(chan string, 1))
 	err = ch.Qos(l.prefetch, 0, false)
@@ -232,7 +232,7 @@ func (l *lane) sent(ctx context.Context) error {
 	if c == nil {
 		return nil
 	}
-	return c.acks.wait(ctx)
+	return c.acks.Wait(ctx)
 }
 
 // hears returns nil if there is a consumer.

@@ -7,6 +7,7 @@ import (
 
 	amqp "github.com/rabbitmq/amqp091-go"
 
+	"github.com/backstage-go/backstage/providers/internal/run"
 	"github.com/backstage-go/backstage/runtime/provider"
 )
 
@@ -50,7 +51,7 @@ func (l *lane) bury(d *delivery, m *amqp.Delivery, why error) {
 		raw = []byte{}
 	}
 	l.sub.persist(d, func(ctx context.Context) error {
-		return d.settle(ctx, kindDead, func() error { return d.carryLetter(ctx, queue, nil, raw, f) })
+		return d.settle(ctx, run.Dead, func() error { return d.carryLetter(ctx, queue, nil, raw, f) })
 	})
 	if d.beats() == provider.ErrSettled {
 		s.news.emit(provider.Event{Kind: provider.ForeignRecord, Queue: queue, Count: 1, Message: "bytes that are no job were dead-lettered", Err: why})

@@ -1,4 +1,5 @@
-package rabbitmq
+// Package batch gathers what many calls want into few steps.
+package batch
 
 import (
 	"context"
@@ -6,11 +7,12 @@ import (
 	"sync"
 )
 
-// batcher gathers what many calls want into few steps. Whatever arrives while a step
+// Batcher gathers what many calls want into few steps. Whatever arrives while a step
 // is under way is in the next one; nobody runs while there is nothing to do.
-type batcher[T any] struct {
-	// flush does a batch. It is called by one goroutine at a time.
-	flush func(batch []T)
+type Batcher[T any] struct {
+	// Flush does a batch, which is its own until it returns. It is called by one goroutine
+	// at a time. Required.
+	Flush func(batch []T)
 
 	mu      sync.Mutex
 	waiting []T
@@ -19,8 +21,8 @@ type batcher[T any] struct {
 	idle    chan struct{} // closed when nothing runs; nil if nobody wants to know
 }
 
-// add puts one into the next batch.
-func (b *batcher[T]) add(one T) {
+// Add puts one into the next batch.
+func (b *Batcher[T]) Add(one T) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.waiting = append(b.waiting, one)
@@ -30,14 +32,14 @@ func (b *batcher[T]) add(one T) {
 	}
 }
 
-func (b *batcher[T]) run() {
+func (b *Batcher[T]) run() {
 	for {
 		runtime.Gosched() // so that those who are about to add something are in this batch
 		batch := b.next()
 		if batch == nil {
 			return
 		}
-		b.flush(batch)
+		b.Flush(batch)
 		clear(batch)
 		b.mu.Lock()
 		b.spare = batch[:0]
@@ -46,7 +48,7 @@ func (b *batcher[T]) run() {
 }
 
 // next returns what waits, or nil when there is nothing and the goroutine ends.
-func (b *batcher[T]) next() []T {
+func (b *Batcher[T]) next() []T {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.waiting) == 0 {
@@ -62,8 +64,8 @@ func (b *batcher[T]) next() []T {
 	return batch
 }
 
-// wait returns when nothing runs, or ctx ends.
-func (b *batcher[T]) wait(ctx context.Context) error {
+// Wait returns when nothing runs, or ctx ends.
+func (b *Batcher[T]) Wait(ctx context.Context) error {
 	b.mu.Lock()
 	if !b.running {
 		b.mu.Unlock()
