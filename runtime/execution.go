@@ -33,16 +33,17 @@ func keyOf(j *provider.Job) jobKey { return jobKey{j.ID, j.Enqueued.UnixNano()} 
 
 // execution is a delivery's time with this worker.
 type execution struct {
-	delivery provider.Delivery
-	job      *provider.Job
-	key      jobKey
-	task     *registered
-	policy   Policy
-	run      Run
-	context  runContext  // of its handler
-	carried  carried     // jobs that its settlement stores elsewhere first
-	waited   bool        // before it could run: its lease may have run out
-	isLost   atomic.Bool // the lease is known to be lost
+	delivery  provider.Delivery
+	job       *provider.Job
+	key       jobKey
+	task      *registered
+	policy    Policy
+	run       Run
+	context   runContext      // of its handler
+	carried   carried         // jobs that its settlement stores elsewhere first
+	forgotten <-chan struct{} // closed when no lender will promote it again; nil if none would
+	waited    bool            // before it could run: its lease may have run out
+	isLost    atomic.Bool     // the lease is known to be lost
 
 	// Under shift.mu.
 	index    int             // in shift.active
@@ -110,6 +111,7 @@ func (s *shift) remembered(e *execution) bool {
 		earlier := s.running[e.key]
 		if earlier == nil {
 			s.running[e.key] = e
+			e.forgotten = s.promoted[e.key]
 			s.countSuspect(e)
 			s.mu.Unlock()
 			break

@@ -73,17 +73,14 @@ func (s *shift) publishPromoted(ctx context.Context, jobs []provider.Job) []prov
 // awaitForgotten waits until nobody will promote a job again that this worker has
 // promoted a moment ago, or for a third of a lease.
 func (s *shift) awaitForgotten(e *execution) {
-	s.mu.Lock()
-	forgotten := s.promoted[e.key]
-	s.mu.Unlock()
-	if forgotten == nil {
+	if e.forgotten == nil {
 		return
 	}
 	e.waited = true
 	timer := time.NewTimer(s.cfg.Lease / 3)
 	defer timer.Stop()
 	select {
-	case <-forgotten:
+	case <-e.forgotten:
 	case <-timer.C:
 	case <-s.handlers.Done():
 	}
