@@ -24,8 +24,8 @@ type Task[M proto.Message] struct {
 	Expires time.Duration
 	// Dedupe returns the dedupe key of a payload. Defaults to no dedupe.
 	Dedupe func(M) (string, error)
-	// DedupeFor is how long the key holds from enqueue. Ignored with
-	// DedupeUntilDone.
+	// DedupeFor is how long the key holds from enqueue, unless the job is
+	// dead-lettered before. Ignored with DedupeUntilDone.
 	DedupeFor time.Duration
 	// DedupeUntilDone holds the key until the job's outcome.
 	DedupeUntilDone bool

@@ -42,7 +42,7 @@ whole.
 
 dedupe: while the key of a job holds, a second job of the same task with the same
 key is a duplicate. dedupe_for says how long it holds, "24h" for example, or "done"
-for until the job's outcome.
+for until the job's outcome. A job that is dead-lettered gives its key up at once.
 
 ordering_key: jobs of one queue with the same key start one at a time, whatever
 their task, in the order in which they entered the queue.

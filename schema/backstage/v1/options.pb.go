@@ -214,7 +214,8 @@ type TaskOptions struct {
 	// dedupe_for.
 	Dedupe *string `protobuf:"bytes,4,opt,name=dedupe,proto3,oneof" json:"dedupe,omitempty"`
 	// dedupe_for says how long a key holds from enqueue, such as "24h" or "7d";
-	// "done" holds it until the job's outcome.
+	// "done" holds it until the job's outcome. A job that is dead-lettered gives its
+	// key up in either case.
 	DedupeFor *string `protobuf:"bytes,5,opt,name=dedupe_for,json=dedupeFor,proto3,oneof" json:"dedupe_for,omitempty"`
 	// ordering_key is a key template such as "customer/{customer_id}", whose form
 	// stands at the top of this file. Jobs of one queue with one key start one at a
