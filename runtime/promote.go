@@ -49,8 +49,9 @@ func (s *shift) promote(ctx context.Context) {
 }
 
 // publishPromoted stores jobs that a lender held and that are due. Until the lender has
-// forgotten them, when ctx ends, none of them starts here: one that kills its process
-// before that would be promoted again as if it had never run, and so for ever.
+// forgotten them, when ctx ends, or for a third of a lease, none of them starts here: one
+// that kills its process before that would be promoted again as if it had never run, and
+// so for ever. It waits in its slot.
 func (s *shift) publishPromoted(ctx context.Context, jobs []provider.Job) []provider.Stored {
 	forgotten := ctx.Done()
 	s.mu.Lock()
